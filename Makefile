@@ -1,0 +1,61 @@
+# Every target first sets up what it needs in .venv, once: with uv where it works, else with venv and pip.
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+ARGS :=
+
+# Asked for its version, because a version manager's placeholder for uv exists and does not run.
+UV := $(shell uv --version >/dev/null 2>&1 && echo uv)
+PYTHONS := python3 python3.14 python3.13 python3.12 python3.11 python
+CHECKED := $(wildcard guardrail adapters tests examples)
+
+.PHONY: help install demo test bench lint clean
+.DEFAULT_GOAL := help
+
+help:  ## show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile
+
+install: $(VENV)/.development  ## set up .venv with everything for development
+
+demo: $(VENV)/.runtime  ## show the guard at work on a small shop
+	$(VENV)/bin/guardrail demo $(ARGS)
+
+test: $(VENV)/.development  ## run the tests, ARGS="-k name" for some of them
+	$(PYTHON) -m pytest --numprocesses auto --dist worksteal $(ARGS)
+
+bench: $(VENV)/.development  ## measure, as JSON lines
+	$(PYTHON) tests/benchmarks/run.py $(ARGS)
+
+lint: $(VENV)/.development  ## ruff, mypy and pyright
+	$(PYTHON) -m ruff check $(CHECKED)
+	$(PYTHON) -m ruff format --check $(CHECKED)
+	$(PYTHON) -m mypy
+	$(PYTHON) -m pyright --pythonpath $(PYTHON)
+
+clean:  ## remove .venv and whatever tools left behind
+	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+ifdef UV
+pip_install = $(UV) pip install --quiet --python $(PYTHON) --constraints constraints.txt --build-constraints constraints.txt
+
+$(PYTHON):
+	$(UV) venv --quiet --python '>=3.11' $(VENV)
+else
+pip_install = $(PYTHON) -m pip install --quiet --constraint constraints.txt --build-constraint constraints.txt
+
+# pip comes with Python in a version that knows no dependency groups, so the pinned one is installed first.
+$(PYTHON):
+	@for python in $(PYTHONS); do \
+	  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    $$python -m venv $(VENV) && $(PYTHON) -m pip install --quiet --constraint constraints.txt --upgrade pip; exit; \
+	  fi; \
+	done; echo 'guardrail needs Python 3.11 or newer: none of these is it: $(PYTHONS)' >&2; exit 1
+endif
+
+$(VENV)/.runtime: pyproject.toml constraints.txt | $(PYTHON)
+	$(pip_install) --editable .
+	@touch $@
+
+$(VENV)/.development: $(VENV)/.runtime
+	$(pip_install) --group dev
+	@touch $@

@@ -1,0 +1,1 @@
+"""One tool call, from intent to decision."""

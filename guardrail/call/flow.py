@@ -1,0 +1,98 @@
+"""The flow of one call: a generator that yields what it needs done.
+
+It is written once and driven twice (`drivers`). Whatever the tool does comes in as an `Ending`, and
+what the caller shall get goes out as one: so any exception inside the flow is the guard's own
+failure, and it fails closed with the reason `guard_error`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from functools import partial
+from typing import Protocol, TypeAlias, cast
+
+from guardrail.call.needs import Execute, Need, Work
+from guardrail.call.preconditions import unmet
+from guardrail.call.steps import Step
+from guardrail.calls import Ending, Judgement, Raised, ToolCall
+from guardrail.errors import RunNotOpen
+from guardrail.judge.result import judge
+
+Flow: TypeAlias = Generator[Need, object, Ending]
+
+
+class Conduct(Protocol):
+    """What the flow of a call asks of its run."""
+
+    def admit(self, call: ToolCall) -> Step:
+        """Number the call and say what stands against it (`step.barrier`); raises `RunNotOpen`."""
+        ...
+
+    def hinder(self, step: Step, because: str) -> None:
+        """A precondition does not hold: let the policy say what that does."""
+        ...
+
+    def intend(self, step: Step) -> None:
+        """Record durably that a write is about to run; raises `LedgerError`."""
+        ...
+
+    def reconsider(self, step: Step) -> None:
+        """Look again at what stands against the call, now that it is about to run."""
+        ...
+
+    def refuse(self, step: Step) -> Ending:
+        """Record that the call was not executed, and say what its caller gets."""
+        ...
+
+    def bind(self, step: Step, ending: Ending, judgement: Judgement) -> bool:
+        """Learn from a good result; true when it bound the last input that the before-picture waits for."""
+        ...
+
+    def picture(self) -> None:
+        """Take the before-picture."""
+        ...
+
+    def settle(self, step: Step, ending: Ending, judgement: Judgement) -> Ending:
+        """Record what the call came to, decide, and say what its caller gets."""
+        ...
+
+    def fail(self, call: ToolCall, step: Step | None, error: Exception) -> Ending:
+        """Stop the run because the guard itself failed."""
+        ...
+
+    def leave(self, step: Step) -> None:
+        """The call is over, however it ended."""
+        ...
+
+
+def guarded(run: Conduct, call: ToolCall) -> Flow:
+    """One call of a run, from admission to decision."""
+    step: Step | None = None
+    try:
+        step = run.admit(call)
+        return (yield from _steps(run, step))
+    except RunNotOpen as error:
+        return Raised(error)
+    except Exception as error:  # noqa: BLE001 - the tool's errors come in as values; this is the guard's own failure
+        return run.fail(call, step, error)
+    finally:
+        if step is not None:
+            run.leave(step)
+
+
+def _steps(run: Conduct, step: Step) -> Flow:
+    if step.barrier is None and step.tool.demanding:
+        because = yield from unmet(step)
+        if because is not None:
+            run.hinder(step, because)
+    if step.effect != "read" and not (step.barrier and step.enforced):
+        yield Work(partial(run.intend, step))
+        run.reconsider(step)
+    if step.barrier and step.enforced:
+        return run.refuse(step)
+    step.executed = True
+    ending = cast("Ending", (yield Execute(step.trace)))
+    judgement = judge(ending, step.effect, step.tool.results)
+    if run.bind(step, ending, judgement):
+        yield Work(run.picture)
+    return run.settle(step, ending, judgement)

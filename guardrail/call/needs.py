@@ -1,0 +1,43 @@
+"""What a flow needs done; the drivers do it, each in its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+
+class Scope(Protocol):
+    """What is current while a tool's own code runs (its span): entered and left around each piece of it."""
+
+    def attach(self) -> object:
+        """Make it current; the token undoes that."""
+        ...
+
+    def detach(self, token: object) -> None:
+        """Make current what was before."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """Run the tool, with the scope current."""
+
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Do a piece of the guard's own work that may block: look at a store, write to the ledger."""
+
+    do: Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait some seconds."""
+
+    seconds: float
+
+
+Need: TypeAlias = Execute | Work | Pause

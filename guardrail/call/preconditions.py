@@ -1,0 +1,88 @@
+"""Preconditions: what must hold before a tool may run."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from functools import partial
+from typing import TypeAlias, cast
+
+from guardrail.call.needs import Need, Work
+from guardrail.call.steps import Step
+from guardrail.call.tools import CelDemand, Demand, EarlierDemand, SqlDemand
+from guardrail.declare.matchers import check
+from guardrail.declare.pointers import MISSING, resolve
+from guardrail.errors import StoreError
+from guardrail.pictures import Answer, Rows, Unanswered
+from guardrail.stores.store import Ask
+
+Checking: TypeAlias = Generator[Need, object, str | None]
+
+
+def unmet(step: Step) -> Checking:
+    """The first precondition that does not hold, in words that may reach the model; None: all hold.
+
+    A precondition that cannot be decided (a store that is away, an expression that fails) raises:
+    that is the guard's failure, never a "no" and never a "yes".
+    """
+    for name, matcher in step.tool.args.items():
+        wrong = _argument(step.call.args, name, matcher)
+        if wrong is not None:
+            return wrong
+    for demand in step.tool.demands:
+        wrong = yield from _demand(step, demand)
+        if wrong is not None:
+            return wrong
+    return None
+
+
+def _argument(args: Mapping[str, object], name: str, matcher: object) -> str | None:
+    if name not in args:
+        return None if getattr(matcher, "optional", False) else f"the argument {name} is missing"
+    wrong = check(matcher, args[name])  # type: ignore[arg-type]
+    return None if wrong is None else f"the argument {name} {wrong}"
+
+
+def _demand(step: Step, demand: Demand) -> Checking:
+    match demand:
+        case CelDemand(expression, because):
+            variables = {"args": dict(step.call.args), "inputs": dict(step.inputs), "run": _run(step)}
+            return None if expression.evaluate(variables) else because or "a precondition does not hold"
+        case SqlDemand():
+            return (yield from _sql(step, demand))
+        case EarlierDemand():
+            return _earlier(step, demand)
+
+
+def _run(step: Step) -> dict[str, object]:
+    return {"task": step.task or "", "calls": step.number}
+
+
+def _sql(step: Step, demand: SqlDemand) -> Checking:
+    values = {**step.inputs, **step.call.args}
+    missing = [name for name in demand.query.parameters if name not in values]
+    if missing:
+        return f"the argument {missing[0]} is missing"
+    look = partial(step.stores[demand.store].look, [Ask(demand.query, values)])
+    answer = cast("list[Answer]", (yield Work(look)))[0]
+    match answer:
+        case Unanswered(why):
+            raise StoreError(f"a precondition of {step.tool.name} could not be checked: {why}")
+        case Rows(rows=((value,),)) if value:
+            return None
+        case _:
+            return demand.because or "a precondition on the stored state does not hold"
+
+
+def _earlier(step: Step, demand: EarlierDemand) -> str | None:
+    same = {name: step.call.args.get(name) for name in demand.same}
+    known, value = step.facts.latest(demand.tool, same)
+    if not known:
+        return demand.because or f"{demand.tool} must have succeeded before"
+    if demand.at is None:
+        return None
+    found = resolve(value, demand.at)
+    if found is MISSING:
+        return demand.because or f"the result of {demand.tool} has no {demand.at}"
+    if demand.matcher is None or check(demand.matcher, found) is None:
+        return None
+    return demand.because or f"{demand.at} of {demand.tool} is not as required"

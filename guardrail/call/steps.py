@@ -1,0 +1,45 @@
+"""A step: one call on its way, what was known when it was admitted and what is learned until it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from guardrail.call.facts import Facts
+from guardrail.call.tools import LiveTool
+from guardrail.calls import Effect, Stop, ToolCall
+from guardrail.decide.operations import Operation, Repeat
+from guardrail.decide.rules import Refusal
+from guardrail.stores.store import Store
+from guardrail.telemetry.traces import CallTrace
+
+
+@dataclass(slots=True)
+class Step:
+    """One call of a run.
+
+    `number` counts the run's calls from 1. `barrier` is what stands against the call; it is enforced
+    unless the run only observes. `arguments` are the redacted arguments as JSON text, taken before the
+    tool could change them. `operation` is the write that the call would be; `repeated` what it is in the
+    light of an earlier one.
+    """
+
+    call: ToolCall
+    number: int
+    tool: LiveTool
+    effect: Effect
+    enforced: bool
+    arguments: str
+    started: float
+    trace: CallTrace
+    inputs: Mapping[str, object]
+    facts: Facts
+    stores: Mapping[str, Store]
+    task: str | None = None
+    operation: Operation | None = None
+    repeated: Repeat | None = None
+    barrier: Refusal | Stop | None = None
+    intended: bool = False
+    executed: bool = False
+    settled: bool = False
+    would: list[str] = field(default_factory=list[str])

@@ -1,0 +1,149 @@
+"""A tool made live: its declaration compiled once, so that a call costs little."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from guardrail.calls import Effect, ToolCall
+from guardrail.decide.rules import Actions
+from guardrail.declare.expressions import Expression, compile_expression
+from guardrail.declare.matchers import Matcher
+from guardrail.declare.policies import Policy, Sentence, actions
+from guardrail.declare.tools import (
+    CelRequirement,
+    EarlierRequirement,
+    EffectByArgument,
+    SqlRequirement,
+    Tool,
+)
+from guardrail.judge.result import ResultRules
+from guardrail.query.proof import Dialect, Query, prove
+
+CEL_NAMES = frozenset({"args", "inputs", "run"})
+"""What a CEL precondition may speak of: the arguments, the run's inputs, and `run.task`, `run.calls`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CelDemand:
+    """A CEL expression that must be true."""
+
+    expression: Expression
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class SqlDemand:
+    """A proved query that must answer one row with one true value."""
+
+    store: str
+    query: Query
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierDemand:
+    """A fact that an earlier good result of the run must hold."""
+
+    tool: str
+    same: tuple[str, ...]
+    at: str | None
+    matcher: Matcher | None
+    because: str
+
+
+Demand: TypeAlias = CelDemand | SqlDemand | EarlierDemand
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTool:
+    """What the flow of a call knows of its tool. `demands` are in the order in which they are checked."""
+
+    name: str
+    effect: Callable[[Mapping[str, object]], Effect]
+    results: ResultRules
+    actions: Actions
+    retries: int
+    idempotent: bool
+    once_per: tuple[str, ...]
+    args: Mapping[str, Matcher]
+    demands: tuple[Demand, ...]
+    redact: frozenset[str]
+    declared: bool
+
+    @property
+    def demanding(self) -> bool:
+        """Whether anything must hold before the tool may run."""
+        return bool(self.args or self.demands)
+
+
+def live_tool(
+    name: str, tool: Tool, policy: Policy, sentences: Sequence[Sentence], dialects: Mapping[str, Dialect]
+) -> LiveTool:
+    """Compile a tool's declaration; `dialects` gives the SQL dialect of each store by name."""
+    return LiveTool(
+        name=name,
+        effect=_effect(tool.effect),
+        results=ResultRules.of(tool, sentences),
+        actions=actions(policy, tool),
+        retries=policy.retries if tool.retries is None else tool.retries,
+        idempotent=tool.idempotent,
+        once_per=tool.once_per,
+        args=tool.args,
+        # Cheap ones first: nobody asks a server for what an expression already refuses.
+        demands=tuple(sorted((_demand(r, dialects) for r in tool.requires), key=_is_sql)),
+        redact=frozenset(tool.redact),
+        declared=tool.effect is not None,
+    )
+
+
+def _demand(
+    requirement: CelRequirement | SqlRequirement | EarlierRequirement, dialects: Mapping[str, Dialect]
+) -> Demand:
+    match requirement:
+        case CelRequirement(cel=text, because=because):
+            return CelDemand(compile_expression(text, CEL_NAMES), because)
+        case SqlRequirement(store=store, sql=text, because=because):
+            return SqlDemand(store, prove(text, dialects[store]), because)
+        case EarlierRequirement():
+            return EarlierDemand(
+                requirement.earlier, requirement.same, requirement.at, requirement.is_, requirement.because
+            )
+
+
+def _is_sql(demand: Demand) -> bool:
+    return isinstance(demand, SqlDemand)
+
+
+def _effect(declared: Effect | EffectByArgument | None) -> Callable[[Mapping[str, object]], Effect]:
+    if isinstance(declared, EffectByArgument):
+        return _by_argument(declared)
+    known: Effect = declared or "unknown"
+    return lambda args: known
+
+
+def _by_argument(declared: EffectByArgument) -> Callable[[Mapping[str, object]], Effect]:
+    path = declared.by.split(".")[1:]
+    effects: dict[object, Effect] = {
+        **{_exact(value): "read" for value in declared.read},
+        **{_exact(value): "write" for value in declared.write},
+    }
+
+    def effect(args: Mapping[str, object]) -> Effect:
+        value: object = args
+        for name in path:
+            value = value.get(name) if isinstance(value, Mapping) else None
+        return effects.get(_exact(value), "unknown") if isinstance(value, (str, int)) else "unknown"
+
+    return effect
+
+
+def _exact(value: object) -> tuple[bool, object]:
+    """A key in which true is not 1."""
+    return isinstance(value, bool), value
+
+
+def call_of(name: str, args: Mapping[str, object], call_id: str | None = None) -> ToolCall:
+    """A call with a copy of its arguments: tools are known to change the mapping that they were given."""
+    return ToolCall(name, dict(args), call_id)

@@ -1,0 +1,1 @@
+"""Allow, hold or stop: pure decisions over outcomes, policy and holds."""

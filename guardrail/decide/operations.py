@@ -1,0 +1,50 @@
+"""Operations: what makes two writes the same, and what a repeat may do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+OperationState: TypeAlias = Literal["running", "done", "in_doubt"]
+Repeat: TypeAlias = Literal["duplicate", "conflict", "in_doubt", "equal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One write of a run: its key, the digest of its arguments, and what is known of it.
+
+    `declared` tells that the tool names the operation by `once_per`; otherwise the key is the
+    tool with all its arguments.
+    """
+
+    key: str
+    digest: str
+    declared: bool
+    state: OperationState
+    call: int
+
+
+def repeat(key: str, digest: str, earlier: Operation | None) -> Repeat | None:
+    """What a write is in the light of an earlier one with the same key; None: nothing to say.
+
+    In doubt: it may have happened, so nobody may do it again before a look at the store. A duplicate
+    has the same arguments, a conflict others; `equal` is a clean repeat under no declared key, which is
+    let through and flagged.
+    """
+    if earlier is None:
+        return None
+    if earlier.state == "in_doubt":
+        return "in_doubt"
+    if not earlier.declared:
+        return "equal" if earlier.state == "done" else None
+    return "duplicate" if earlier.digest == digest else "conflict"
+
+
+def after(operation: Operation, outcome: str) -> Operation | None:
+    """What is known of an operation when its call has ended; None: it did not happen."""
+    state: Mapping[str, OperationState] = {"ok": "done", "empty": "done", "partial": "in_doubt", "in_doubt": "in_doubt"}
+    known = state.get(outcome)
+    if known is None:
+        return None
+    return Operation(operation.key, operation.digest, operation.declared, known, operation.call)

@@ -1,0 +1,138 @@
+"""The rules: whether a call may run, and what its outcome does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from guardrail.calls import Action, Effect, Judgement, Stop, ToolCall
+from guardrail.decide.holds import Hold, is_retry, resolves
+from guardrail.decide.operations import Repeat
+
+Actions: TypeAlias = Mapping[tuple[str, Effect], Action]
+"""What each outcome does, by outcome (with `empty_list` apart from `empty`) and effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A call that must not run, while the run goes on; `text` may reach the model."""
+
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Consequence:
+    """What the outcome of a call does: the action, the holds that remain, and the stop if there is one."""
+
+    action: Action
+    holds: tuple[Hold, ...]
+    stop: Stop | None = None
+    opened: Hold | None = None
+
+
+def under_holds(number: int, call: ToolCall, effect: Effect, holds: Sequence[Hold]) -> Refusal | Stop | None:
+    """Whether the open holds let a call run.
+
+    Reads go on. A write that is the retry of the one failure, or of any while all others are retried by
+    it too, is let through; any other stops the run. A call of unknown effect is refused.
+    """
+    if effect == "read" or not holds:
+        return None
+    hold = next((hold for hold in holds if not is_retry(hold, call)), None)
+    if hold is None:
+        return None
+    if effect == "unknown":
+        return Refusal(
+            "unknown_effect",
+            f"{call.name} was not carried out: an earlier call to {hold.tool} failed, and it is not declared "
+            f"whether {call.name} changes anything.",
+        )
+    return Stop("write_under_hold", number, call.name, f"call {hold.call} ({hold.tool}) {_came_to(hold)}")
+
+
+def of_repeat(number: int, call: ToolCall, repeated: Repeat | None, earlier: int) -> Refusal | Stop | None:
+    """Whether a write that repeats an earlier one may run."""
+    match repeated:
+        case "duplicate":
+            return Refusal("duplicate", f"{call.name} was not carried out: the same was already done in this run.")
+        case "in_doubt":
+            return Refusal(
+                "in_doubt",
+                f"{call.name} was not carried out: an earlier attempt may have succeeded, and it must not be repeated.",
+            )
+        case "conflict":
+            return Stop("conflict", number, call.name, f"call {earlier} did the same operation with other arguments")
+        case "equal" | None:
+            return None
+
+
+def consequence(
+    number: int,
+    call: ToolCall,
+    effect: Effect,
+    judgement: Judgement,
+    *,
+    actions: Actions,
+    retries: int,
+    holds: tuple[Hold, ...],
+    series: Mapping[str, object] | None = None,
+) -> Consequence:
+    """What a judged call does to the run."""
+    outcome = "empty_list" if judgement.outcome == "empty" and judgement.listed else judgement.outcome
+    if judgement.outcome == "ok":
+        return Consequence("allow", _unresolved(holds, call, effect) if holds else holds)
+    action = actions.get((outcome, effect), "stop")
+    if action == "allow":
+        return Consequence("allow", holds)
+    if action == "stop":
+        return Consequence("stop", holds, Stop(judgement.outcome, number, call.name, judgement.message))
+    return _held(number, call, effect, judgement, retries=retries, holds=holds, series=series)
+
+
+def _held(
+    number: int,
+    call: ToolCall,
+    effect: Effect,
+    judgement: Judgement,
+    *,
+    retries: int,
+    holds: tuple[Hold, ...],
+    series: Mapping[str, object] | None,
+) -> Consequence:
+    """The consequence of a failure that holds: one hold more, in the place of those that it tried again."""
+    retried = [hold for hold in holds if is_retry(hold, call)]
+    hold = Hold(
+        call=number,
+        tool=call.name,
+        effect=effect,
+        outcome=judgement.outcome,
+        args=call.args,
+        detail=judgement.message,
+        looked_for=judgement.outcome == "empty" or judgement.sign.endswith("not_found"),
+        retries=max((hold.retries + 1 for hold in retried), default=0),
+        # A series is known from before the first failure; a failed retry does not end it.
+        series=next((h.series for h in retried if h.series is not None), series),
+    )
+    doubtful = [h for h in retried if h.outcome == "in_doubt"]
+    remaining = (*(h for h in holds if h not in retried or h in doubtful), hold)
+    if hold.retries > retries and effect != "read":
+        stop = Stop("retries_used_up", number, call.name, f"failed {hold.retries + 1} times: {judgement.message}")
+        return Consequence("stop", remaining, stop)
+    return Consequence("hold", remaining, opened=hold)
+
+
+def after_user_turn(holds: tuple[Hold, ...]) -> tuple[Hold, ...]:
+    """What a turn of the real user leaves: it resolves every hold but a write in doubt."""
+    return tuple(hold for hold in holds if hold.outcome == "in_doubt")
+
+
+def _unresolved(holds: tuple[Hold, ...], call: ToolCall, effect: Effect) -> tuple[Hold, ...]:
+    return tuple(hold for hold in holds if not resolves(hold, call, effect))
+
+
+def _came_to(hold: Hold) -> str:
+    words = {"empty": "found nothing", "rejected": "was rejected", "in_doubt": "may or may not have happened"}
+    came_to = words.get(hold.outcome, "failed")
+    return f"{came_to}: {hold.detail}" if hold.detail else came_to

@@ -1,0 +1,1 @@
+"""What users declare: policies, tools, contracts, and how they are read from files."""

@@ -1,0 +1,119 @@
+"""What is declared of a tool: its effect, what its results mean, what it demands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from guardrail.calls import Action, Effect
+from guardrail.declare.matchers import Matcher
+from guardrail.declare.model import Declaration
+from guardrail.declare.policies import Outcomes, Sentence
+
+
+class EffectByArgument(Declaration):
+    """An effect that an argument decides: `{by: args.action, read: [get, list], write: [update]}`.
+
+    A value on neither list makes the call's effect `unknown`.
+    """
+
+    by: Annotated[str, Field(pattern=r"^args\.[A-Za-z_][\w.]*$")]
+    read: tuple[str | int | bool, ...] = ()
+    write: tuple[str | int | bool, ...] = ()
+
+
+class Signal(Declaration):
+    """A field of the result that tells the outcome: `{at: /state, in: [failed], means: error}`.
+
+    `at` is a JSON pointer from the declared root; `is_in` (`in` in a file) lists the values.
+    """
+
+    at: str
+    is_in: tuple[str | int | bool | None, ...] = Field(alias="in")
+    means: Literal["ok", "empty", "rejected", "error", "partial", "in_doubt"]
+
+
+class Batch(Declaration):
+    """Where a batch's result lists its items, and what makes one failed.
+
+    `items` and `error` are JSON pointers (from the root, and from an item), `key` names an item.
+    """
+
+    items: str
+    error: str
+    key: str | None = None
+
+
+class CelRequirement(Declaration):
+    """A CEL expression over `args`, `inputs` and `run` that must be true."""
+
+    cel: str
+    because: str = ""
+
+
+class SqlRequirement(Declaration):
+    """A query that must answer one row with one true value; `:name` takes an argument or an input."""
+
+    store: str
+    sql: str
+    because: str = ""
+
+
+class EarlierRequirement(Declaration):
+    """A fact of this run: an earlier good result of the tool `earlier`.
+
+    `same` lists arguments that must be equal in both calls. `at` is a JSON pointer into that result and
+    `is_` (`is` in a file) what must stand there; without `at` any good, non-empty result will do. An
+    empty, incomplete or failed result is never a fact.
+    """
+
+    earlier: str
+    same: tuple[str, ...] = ()
+    at: str | None = None
+    is_: Matcher | None = Field(default=None, alias="is")
+    because: str = ""
+
+
+Requirement = CelRequirement | SqlRequirement | EarlierRequirement
+
+
+class Tool(Declaration):
+    """What is declared of a tool, or of every tool whose name matches a glob pattern.
+
+    effect: `read`, `write`, `unknown`, or decided by an argument. None: `unknown`.
+    empty: what an empty answer of any shape does (`allow`, `hold`, `stop`).
+    outcomes: what each outcome does for this tool, over the policy.
+    returns: `json` (anything else is an error), `text` (never read as a sentence), `any`.
+    root: JSON pointer to the part of the result that is judged.
+    data: names of top-level fields that look like a status and are data (`status`, `success`).
+    signals: declared fields that tell the outcome; they win over everything generic.
+    sentences: declared patterns, before the bundled ones.
+    batch: how a batch's result lists its items.
+    raises: outcome by exception class name, for exceptions that mean something else than usual.
+    idempotent: a repeat of a write in doubt is harmless, so it is let through.
+    once_per: the arguments that name one operation; a second success with the same is refused.
+    args: what each argument must be.
+    requires: preconditions.
+    retries: cap of retries for this tool, over the policy.
+    redact: names of arguments, result fields and columns that are never stored or shown.
+    """
+
+    effect: Effect | EffectByArgument | None = None
+    description: str = ""
+    empty: Action | None = None
+    outcomes: Outcomes = Outcomes()
+    returns: Literal["json", "text", "any"] = "any"
+    root: str = ""
+    data: tuple[str, ...] = ()
+    signals: tuple[Signal, ...] = ()
+    sentences: tuple[Sentence, ...] = ()
+    batch: Batch | None = None
+    raises: Mapping[str, Literal["error", "rejected", "empty", "in_doubt", "cancelled"]] = {}
+    idempotent: bool = False
+    once_per: tuple[str, ...] = ()
+    args: Mapping[str, Matcher] = {}
+    requires: tuple[Requirement, ...] = ()
+    retries: int | None = Field(default=None, ge=0)
+    redact: tuple[str, ...] = ()

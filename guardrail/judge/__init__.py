@@ -1,0 +1,1 @@
+"""What a result came to: pure functions from result and declaration to outcome."""

@@ -1,0 +1,1 @@
+"""The durable record of runs, calls, holds, pictures and verdicts."""

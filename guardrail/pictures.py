@@ -1,0 +1,76 @@
+"""What a store answers: rows of a query, pictures of tables.
+
+A picture is a table's state in one snapshot. Up to a limit it holds whole rows; above it, the key and
+a hash of each row as computed by the server, and whole rows only for the keys that were pinned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+ColumnKind: TypeAlias = Literal[
+    "integer",
+    "decimal",
+    "float",
+    "boolean",
+    "text",
+    "instant",
+    "date",
+    "time",
+    "json",
+    "bytes",
+    "uuid",
+    "unknown",
+]
+"""How values of a column compare."""
+
+Key: TypeAlias = tuple[object, ...]
+Row: TypeAlias = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The answer to a query: column names and rows in the order the database gave them."""
+
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+    def mappings(self) -> tuple[dict[str, object], ...]:
+        """Each row by column name."""
+        return tuple(dict(zip(self.columns, row, strict=True)) for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A watched table's state in one snapshot.
+
+    `table` is `store.table`; `key` names the key columns; `columns` all looked-at columns in row order,
+    key columns first; `kinds` their kinds, by name. `rows` holds whole rows by key (all of them when
+    `hashes` is None, else the pinned ones); `hashes` a row hash for every key. `generated` names columns the
+    database fills by itself (an integer primary key, a default, a generated column).
+    """
+
+    table: str
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    kinds: Mapping[str, ColumnKind]
+    rows: Mapping[Key, Row]
+    hashes: Mapping[Key, bytes] | None = None
+    generated: frozenset[str] = field(default_factory=frozenset[str])
+
+    @property
+    def size(self) -> int:
+        """How many rows the picture covers."""
+        return len(self.rows if self.hashes is None else self.hashes)
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A question that could not be answered, and why; never a pass."""
+
+    why: str
+
+
+Answer: TypeAlias = Rows | Picture | Unanswered

@@ -1,0 +1,1 @@
+"""Proving that a query only reads, and binding its parameters."""

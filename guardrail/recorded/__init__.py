@@ -1,0 +1,1 @@
+"""Recorded runs: their format, and their replay against a policy."""

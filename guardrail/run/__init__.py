@@ -1,0 +1,1 @@
+"""One run: from opening to verdict."""

@@ -1,0 +1,79 @@
+"""A run's inputs: given when it opens, or bound once during it by a tool's result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from guardrail.declare.contracts import Input
+from guardrail.declare.matchers import Conditions, check
+from guardrail.declare.pointers import MISSING, resolve
+from guardrail.errors import GuardrailError
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """An input that a result of `tool` binds, from what stands `at` a JSON pointer of it."""
+
+    name: str
+    tool: str
+    at: str
+    conditions: Conditions
+
+
+class InputError(GuardrailError):
+    """The inputs that a run was opened with do not fit the task; says which and how."""
+
+
+class Inputs:
+    """The inputs of one run: what is known, and what is still awaited."""
+
+    def __init__(self, task: str, declared: Mapping[str, str | Input], given: Mapping[str, object]) -> None:
+        """Check the given inputs against the task's; raises `InputError` naming every misfit at once."""
+        inputs = {name: item if isinstance(item, Input) else Input(type=item) for name, item in declared.items()}  # type: ignore[arg-type]
+        wrong = [f"{name} is not an input of it" for name in given if declared and name not in inputs]
+        late: list[Late] = []
+        for name, item in inputs.items():
+            conditions = Conditions(type=item.type)
+            if name in given:
+                misfit = check(conditions, given[name])
+                wrong += [f"{name} {misfit}"] if misfit is not None else []
+            elif item.source is not None:
+                late.append(Late(name, item.source.tool, item.source.at, conditions))
+            elif not item.optional:
+                wrong.append(f"{name} is missing")
+        if wrong:
+            known = ", ".join(inputs) or "none"
+            raise InputError(f"the inputs of task {task}: {'; '.join(wrong)} (its inputs are: {known})")
+        self.values: dict[str, object] = dict(given)
+        self._late = {item.name: item for item in late}
+
+    @property
+    def missing(self) -> tuple[Late, ...]:
+        """The inputs that no result has bound yet."""
+        return tuple(self._late.values())
+
+    def waits_for(self, tool: str) -> bool:
+        """Whether an input is still to be bound by this tool."""
+        return any(late.tool == tool for late in self._late.values())
+
+    def bind(self, tool: str, value: object) -> list[str]:
+        """Bind what a good result of `tool` holds, once; the names that were bound."""
+        bound = [
+            late.name
+            for late in self._late.values()
+            if late.tool == tool and self._fits(late, resolve(value, late.at))
+        ]
+        for name in bound:
+            self.values[name] = resolve(value, self._late.pop(name).at)
+        return bound
+
+    def restore(self, values: Mapping[str, object]) -> None:
+        """Take over what an earlier process had bound."""
+        for name, value in values.items():
+            self.values[name] = value
+            self._late.pop(name, None)
+
+    @staticmethod
+    def _fits(late: Late, value: object) -> bool:
+        return value is not MISSING and value is not None and check(late.conditions, value) is None

@@ -1,0 +1,126 @@
+"""Wrapping: a guarded function that looks like the tool itself."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from typing import Any, TypeVar, cast
+
+from guardrail.call.drivers import adrive, drive
+from guardrail.call.flow import Conduct, guarded
+from guardrail.calls import ToolCall
+
+F = TypeVar("F", bound=Callable[..., Any])
+Finder = Callable[[], Conduct]
+
+
+def name_of(tool: Callable[..., Any]) -> str:
+    """The name a tool is known by: its own, or that of the function behind a partial or a callable object."""
+    while isinstance(tool, functools.partial):
+        tool = tool.func
+    name = getattr(tool, "__name__", None)
+    return name if isinstance(name, str) else type(tool).__name__
+
+
+def wrap(tool: F, run: Finder, name: str | None = None) -> F:
+    """A guarded function in the place of `tool`: same name, doc and signature, same kind (sync, async, stream).
+
+    `run` finds the run that a call belongs to, at each call.
+    """
+    named = name or name_of(tool)
+    arguments = _arguments(tool)
+
+    def call(args: tuple[object, ...], kwargs: dict[str, object]) -> ToolCall:
+        return ToolCall(named, arguments(args, kwargs))
+
+    guard = _kind(tool)(tool, run, call)
+    return cast("F", functools.update_wrapper(guard, tool))
+
+
+Caller = Callable[[tuple[object, ...], dict[str, object]], ToolCall]
+
+
+def _kind(tool: Callable[..., Any]) -> Callable[[Callable[..., Any], Finder, Caller], Callable[..., Any]]:
+    """How to wrap, by what the tool is declared to be; a plain function is told by what it returns."""
+    bare = tool
+    while isinstance(bare, functools.partial):
+        bare = bare.func
+    inner = bare if inspect.isroutine(bare) else getattr(bare, "__call__", bare)  # noqa: B004 - the method itself is asked about
+    if inspect.iscoroutinefunction(inner):
+        return _asynchronous
+    if inspect.isasyncgenfunction(inner):
+        return _astreaming
+    if inspect.isgeneratorfunction(inner):
+        return _streaming
+    return _plain
+
+
+def _plain(tool: Callable[..., Any], run: Finder, call: Caller) -> Callable[..., Any]:
+    def guard(*args: Any, **kwargs: Any) -> Any:
+        return drive(guarded(run(), call(args, kwargs)), functools.partial(tool, *args, **kwargs))
+
+    return guard
+
+
+def _asynchronous(tool: Callable[..., Any], run: Finder, call: Caller) -> Callable[..., Any]:
+    async def guard(*args: Any, **kwargs: Any) -> Any:
+        return await adrive(guarded(run(), call(args, kwargs)), functools.partial(tool, *args, **kwargs))
+
+    return guard
+
+
+def _streaming(tool: Callable[..., Any], run: Finder, call: Caller) -> Callable[..., Any]:
+    def guard(*args: Any, **kwargs: Any) -> Generator[object, object, object]:
+        stream = drive(guarded(run(), call(args, kwargs)), functools.partial(tool, *args, **kwargs))
+        return (yield from cast("Generator[object, object, object]", stream))
+
+    return guard
+
+
+def _astreaming(tool: Callable[..., Any], run: Finder, call: Caller) -> Callable[..., Any]:
+    async def guard(*args: Any, **kwargs: Any) -> AsyncGenerator[object, None]:
+        flow = guarded(run(), call(args, kwargs))
+        stream = cast("AsyncGenerator[object, None]", await adrive(flow, functools.partial(tool, *args, **kwargs)))
+        try:
+            async for item in stream:
+                yield item
+        finally:
+            await stream.aclose()
+
+    return guard
+
+
+def _arguments(tool: Callable[..., Any]) -> Callable[[tuple[object, ...], dict[str, object]], Mapping[str, object]]:
+    """How to name a call's arguments: by the tool's parameters, as the model would name them."""
+    names, rest, keywords = _parameters(tool)
+
+    def named(args: tuple[object, ...], kwargs: dict[str, object]) -> Mapping[str, object]:
+        if not args and keywords is None:
+            return dict(kwargs)
+        found = dict(zip(names, args, strict=False))
+        if len(args) > len(names):
+            found[rest or "args"] = args[len(names) :]
+        found.update(kwargs)
+        return found
+
+    return named
+
+
+def _parameters(tool: Callable[..., Any]) -> tuple[tuple[str, ...], str | None, str | None]:
+    try:
+        parameters = inspect.signature(tool).parameters.values()
+    except (TypeError, ValueError):  # some built-in functions have no signature
+        return (), None, None
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = tuple(p.name for p in parameters if p.kind in positional)
+    rest = next((p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL), None)
+    return names, rest, None
+
+
+def is_awaiting(tool: Callable[..., Any]) -> bool:
+    """Whether a tool is declared asynchronous, so that the guard's own work can run off the loop."""
+    return _kind(tool) is _asynchronous
+
+
+Answer = Awaitable[Any]

@@ -1,0 +1,1 @@
+"""What changed, and how it differs from the contract: pure functions over pictures."""

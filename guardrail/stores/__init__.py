@@ -1,0 +1,1 @@
+"""Live datastores: each answers questions from one read-only snapshot."""

@@ -1,0 +1,131 @@
+"""What an outcome does to the run, and which calls open holds let through."""
+
+from __future__ import annotations
+
+from guardrail.calls import Effect, Judgement, Outcome, Stop, ToolCall
+from guardrail.decide.holds import Hold
+from guardrail.decide.operations import Operation, after, repeat
+from guardrail.decide.rules import Consequence, Refusal, after_user_turn, consequence, of_repeat, under_holds
+
+HOLDING = {(o, e): "hold" for o in ("error", "rejected", "empty", "in_doubt") for e in ("read", "write", "unknown")}
+ACTIONS = {**HOLDING, ("empty_list", "read"): "allow"}
+
+
+def judged(
+    outcome: Outcome,
+    effect: Effect = "write",
+    *,
+    holds: tuple[Hold, ...] = (),
+    listed: bool = False,
+    tool: str = "update",
+    retries: int = 3,
+    number: int = 2,
+    **args: object,
+) -> Consequence:
+    call = ToolCall(tool, args)
+    return consequence(
+        number, call, effect, Judgement(outcome, listed=listed), actions=ACTIONS, retries=retries, holds=holds
+    )
+
+
+def failed(tool: str = "update", effect: Effect = "write", outcome: Outcome = "error", **args: object) -> Hold:
+    return Hold(1, tool, effect, outcome, args)
+
+
+def test_a_failed_write_opens_a_hold() -> None:
+    result = judged("error", id=1)
+    assert result.action == "hold"
+    assert [(h.tool, h.outcome) for h in result.holds] == [("update", "error")]
+
+
+def test_an_empty_list_opens_none_and_an_empty_lookup_does() -> None:
+    assert judged("empty", "read", listed=True).holds == ()
+    assert len(judged("empty", "read").holds) == 1
+
+
+def test_an_outcome_that_no_rule_names_stops() -> None:
+    assert judged("partial").action == "stop"
+
+
+def test_a_write_under_a_hold_stops_the_run_and_a_read_goes_on() -> None:
+    holds = (failed(id=1),)
+    assert isinstance(under_holds(2, ToolCall("ship", {"id": 1}), "write", holds), Stop)
+    assert under_holds(2, ToolCall("lookup", {"id": 1}), "read", holds) is None
+
+
+def test_the_retry_is_let_through() -> None:
+    assert under_holds(2, ToolCall("update", {"id": 1}), "write", (failed(id=1),)) is None
+
+
+def test_the_retry_of_one_failure_is_stopped_by_another_that_is_open() -> None:
+    holds = (failed(id=1), failed("charge", id=1))
+    assert isinstance(under_holds(3, ToolCall("update", {"id": 1}), "write", holds), Stop)
+
+
+def test_a_call_of_unknown_effect_is_refused_without_stopping() -> None:
+    answer = under_holds(2, ToolCall("poke", {}), "unknown", (failed(id=1),))
+    assert isinstance(answer, Refusal)
+    assert "declared" in answer.text
+
+
+def test_the_retrys_success_resolves_the_hold() -> None:
+    assert judged("ok", holds=(failed(id=1),), id=1).holds == ()
+
+
+def test_a_failed_retry_takes_the_place_of_the_hold_and_counts() -> None:
+    result = judged("error", holds=(failed(id=1),), id=1)
+    assert [h.retries for h in result.holds] == [1]
+
+
+def test_retries_have_a_cap() -> None:
+    holds: tuple[Hold, ...] = ()
+    actions = []
+    for number in range(1, 5):
+        result = judged("error", holds=holds, retries=2, number=number, id=1)
+        holds = result.holds
+        actions.append(result.action)
+    assert actions == ["hold", "hold", "hold", "stop"]
+
+
+def test_a_write_in_doubt_stays_open_beside_its_failed_repeat() -> None:
+    doubtful = failed("update", outcome="in_doubt", id=1)
+    assert [h.outcome for h in judged("error", holds=(doubtful,), id=1).holds] == ["in_doubt", "error"]
+
+
+def test_a_turn_of_the_user_resolves_all_but_a_write_in_doubt() -> None:
+    doubtful = failed("charge", outcome="in_doubt")
+    assert after_user_turn((failed(), doubtful)) == (doubtful,)
+
+
+def operation(state: str, digest: str = "d", *, declared: bool = True) -> Operation:
+    return Operation("k", digest, declared, state, 1)  # type: ignore[arg-type]
+
+
+def test_a_second_success_with_the_same_key_is_a_duplicate_or_a_conflict() -> None:
+    assert repeat("k", "d", operation("done")) == "duplicate"
+    assert repeat("k", "other", operation("done")) == "conflict"
+    assert repeat("k", "d", operation("running")) == "duplicate"
+
+
+def test_an_equal_write_under_no_declared_key_is_only_flagged() -> None:
+    assert repeat("k", "d", operation("done", declared=False)) == "equal"
+    assert of_repeat(2, ToolCall("refund", {}), "equal", 1) is None
+
+
+def test_a_repeat_of_a_write_in_doubt_is_refused_whoever_named_the_key() -> None:
+    assert repeat("k", "d", operation("in_doubt", declared=False)) == "in_doubt"
+    assert isinstance(of_repeat(2, ToolCall("refund", {}), "in_doubt", 1), Refusal)
+
+
+def test_a_conflict_stops_the_run() -> None:
+    assert isinstance(of_repeat(2, ToolCall("refund", {}), "conflict", 1), Stop)
+
+
+def test_an_operation_that_failed_did_not_happen() -> None:
+    running = operation("running")
+    assert after(running, "error") is None
+    assert after(running, "rejected") is None
+    done, doubtful = after(running, "ok"), after(running, "partial")
+    assert done is not None
+    assert doubtful is not None
+    assert (done.state, doubtful.state) == ("done", "in_doubt")
