@@ -8,7 +8,7 @@ UV := $(shell uv --version >/dev/null 2>&1 && echo uv)
 PYTHONS := python3 python3.14 python3.13 python3.12 python3.11 python
 CHECKED := $(wildcard guardrail adapters tests examples)
 
-.PHONY: help install demo test bench lint clean
+.PHONY: help install demo test bench lint ruff mypy pyright clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -25,10 +25,16 @@ test: $(VENV)/.development  ## run the tests, ARGS="-k name" for some of them
 bench: $(VENV)/.development  ## measure, as JSON lines
 	$(PYTHON) tests/benchmarks/run.py $(ARGS)
 
-lint: $(VENV)/.development  ## ruff, mypy and pyright
+lint: ruff mypy pyright  ## ruff, mypy and pyright
+
+ruff: $(VENV)/.development
 	$(PYTHON) -m ruff check $(CHECKED)
 	$(PYTHON) -m ruff format --check $(CHECKED)
+
+mypy: $(VENV)/.development
 	$(PYTHON) -m mypy
+
+pyright: $(VENV)/.development
 	$(PYTHON) -m pyright --pythonpath $(PYTHON)
 
 clean:  ## remove .venv and whatever tools left behind
@@ -36,23 +42,30 @@ clean:  ## remove .venv and whatever tools left behind
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 ifdef UV
+installer := $(PYTHON)
 pip_install = $(UV) pip install --quiet --python $(PYTHON) --constraints constraints.txt --build-constraints constraints.txt
 
 $(PYTHON):
 	$(UV) venv --quiet --python '>=3.11' $(VENV)
 else
+installer := $(VENV)/.pip
 pip_install = $(PYTHON) -m pip install --quiet --constraint constraints.txt --build-constraint constraints.txt
 
-# pip comes with Python in a version that knows no dependency groups, so the pinned one is installed first.
 $(PYTHON):
 	@for python in $(PYTHONS); do \
 	  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
-	    $$python -m venv $(VENV) && $(PYTHON) -m pip install --quiet --constraint constraints.txt --upgrade pip; exit; \
+	    exec $$python -m venv $(VENV); \
 	  fi; \
-	done; echo 'guardrail needs Python 3.11 or newer: none of these is it: $(PYTHONS)' >&2; exit 1
+	done; echo 'guardrail needs Python 3.11 or newer; none of these is it: $(PYTHONS)' >&2; exit 1
+
+# The pip that comes with Python may know no dependency groups, and an environment that uv made has none.
+$(VENV)/.pip: | $(PYTHON)
+	$(PYTHON) -m ensurepip >/dev/null
+	$(PYTHON) -m pip install --quiet --constraint constraints.txt --upgrade pip
+	@touch $@
 endif
 
-$(VENV)/.runtime: pyproject.toml constraints.txt | $(PYTHON)
+$(VENV)/.runtime: pyproject.toml constraints.txt | $(installer)
 	$(pip_install) --editable .
 	@touch $@
 

@@ -1,1 +1,43 @@
 """Guard an agent's tool calls: hard stops, live state checks, a durable record."""
+
+from guardrail.calls import Finding, Judgement, Stop, ToolCall, Verdict
+from guardrail.declare.configuration import Configuration
+from guardrail.errors import (
+    CallRefused,
+    ConfigurationError,
+    GuardrailError,
+    LedgerError,
+    QueryRefused,
+    RunHalted,
+    RunNotOpen,
+    RunStopped,
+    SilentFailure,
+    StoreError,
+)
+from guardrail.run.checks import State
+from guardrail.run.guard import Guard
+from guardrail.run.inputs import InputError
+from guardrail.run.run import Run
+
+__all__ = [
+    "CallRefused",
+    "Configuration",
+    "ConfigurationError",
+    "Finding",
+    "Guard",
+    "GuardrailError",
+    "InputError",
+    "Judgement",
+    "LedgerError",
+    "QueryRefused",
+    "Run",
+    "RunHalted",
+    "RunNotOpen",
+    "RunStopped",
+    "SilentFailure",
+    "State",
+    "Stop",
+    "StoreError",
+    "ToolCall",
+    "Verdict",
+]

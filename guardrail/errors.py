@@ -58,9 +58,18 @@ class ConfigurationError(GuardrailError):
         head = "1 mistake" if count == 1 else f"{count} mistakes"
         super().__init__("\n".join([f"the configuration has {head}:", *(f"  {m}" for m in self.mistakes)]))
 
+    @classmethod
+    def of(cls, what: str) -> ConfigurationError:
+        """One mistake that stands in no file."""
+        return cls([Mistake("<python>", None, "", what)])
+
 
 class QueryRefused(GuardrailError):
     """A query is not provably read-only; the text says which part is not allowed and why."""
+
+
+class ExpressionError(GuardrailError):
+    """An expression could not be compiled, or its evaluation failed; the text says where and why."""
 
 
 class StoreError(GuardrailError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from functools import partial
 from types import AsyncGeneratorType, GeneratorType
 from typing import TypeVar, cast
 
@@ -126,17 +127,22 @@ async def _afinish(flow: Flow, ending: Ending) -> Ending:
 
 def _advance(flow: Generator[Need, object, object], need: Need) -> Need:
     """Do what is needed and give the flow the result; its error, if it failed, is raised inside the flow."""
+    result: object = None
     try:
-        result = time.sleep(need.seconds) if isinstance(need, Pause) else cast("Work", need).do()
+        if isinstance(need, Pause):
+            time.sleep(need.seconds)
+        else:
+            result = cast("Work", need).do()
     except BaseException as error:  # noqa: BLE001 - thrown into the flow, which records it and lets it go on
         return flow.throw(error)
     return flow.send(result)
 
 
 async def _aadvance(flow: Generator[Need, object, object], need: Need) -> Need:
+    result: object = None
     try:
         if isinstance(need, Pause):
-            result = await asyncio.sleep(need.seconds)
+            await asyncio.sleep(need.seconds)
         else:
             result = await asyncio.to_thread(cast("Work", need).do)
     except BaseException as error:  # noqa: BLE001 - cancellation included; thrown into the flow as above
@@ -165,28 +171,25 @@ async def _go_on(flow: Flow, awaitable: Awaitable[object], scope: Scope) -> obje
     return result_of(await _afinish(flow, ending))
 
 
-def _stream(
-    flow: Flow, source: Generator[object, object, object], scope: Scope
-) -> Generator[object, object, object]:
+def _stream(flow: Flow, source: Generator[object, object, object], scope: Scope) -> Generator[object, object, object]:
     """A tool's generator with the rest of the flow behind it; the scope is never current across a yield."""
     seen: list[object] = []
     sent: object = None
     try:
         while True:
-            step = _attempt(lambda: source.send(sent), scope)  # noqa: B023 - called at once
+            step = _attempt(partial(source.send, sent), scope)
             if isinstance(step, Raised):
                 break
             _keep(seen, step.value)
             sent = yield step.value
     except BaseException as error:  # noqa: BLE001 - the consumer closed the stream or threw into it
-        step = _attempt(lambda: source.throw(error), scope)  # noqa: B023 - called at once
+        step = _attempt(lambda: source.throw(error), scope)
         step = Raised(error) if isinstance(step, Returned) else step
-    return result_of(_finish(flow, _of_stream(step, seen, StopIteration)))
+    result_of(_finish(flow, _of_stream(step, seen, StopIteration)))
+    return step.error.value if isinstance(step.error, StopIteration) else None
 
 
-async def _astream(
-    flow: Flow, source: AsyncGenerator[object, object], scope: Scope
-) -> AsyncGenerator[object, object]:
+async def _astream(flow: Flow, source: AsyncGenerator[object, object], scope: Scope) -> AsyncGenerator[object, object]:
     seen: list[object] = []
     sent: object = None
     try:

@@ -11,7 +11,7 @@ from collections.abc import Generator
 from functools import partial
 from typing import Protocol, TypeAlias, cast
 
-from guardrail.call.needs import Execute, Need, Work
+from guardrail.call.needs import NO_SCOPE, Execute, Need, Work
 from guardrail.call.preconditions import unmet
 from guardrail.call.steps import Step
 from guardrail.calls import Ending, Judgement, Raised, ToolCall
@@ -56,8 +56,8 @@ class Conduct(Protocol):
         """Record what the call came to, decide, and say what its caller gets."""
         ...
 
-    def fail(self, call: ToolCall, step: Step | None, error: Exception) -> Ending:
-        """Stop the run because the guard itself failed."""
+    def fail(self, call: ToolCall, step: Step | None, error: Exception) -> Ending | None:
+        """Stop the run because the guard itself failed; None where the run is only observed and goes on."""
         ...
 
     def leave(self, step: Step) -> None:
@@ -74,7 +74,11 @@ def guarded(run: Conduct, call: ToolCall) -> Flow:
     except RunNotOpen as error:
         return Raised(error)
     except Exception as error:  # noqa: BLE001 - the tool's errors come in as values; this is the guard's own failure
-        return run.fail(call, step, error)
+        halted = run.fail(call, step, error)
+        if halted is not None:
+            return halted
+        known = None if step is None else step.ending
+        return cast("Ending", (yield Execute(NO_SCOPE))) if known is None else known
     finally:
         if step is not None:
             run.leave(step)
@@ -91,7 +95,7 @@ def _steps(run: Conduct, step: Step) -> Flow:
     if step.barrier and step.enforced:
         return run.refuse(step)
     step.executed = True
-    ending = cast("Ending", (yield Execute(step.trace)))
+    step.ending = ending = cast("Ending", (yield Execute(step.trace)))
     judgement = judge(ending, step.effect, step.tool.results)
     if run.bind(step, ending, judgement):
         yield Work(run.picture)

@@ -19,6 +19,19 @@ class Scope(Protocol):
         ...
 
 
+class _NoScope:
+    """The scope in which nothing becomes current."""
+
+    def attach(self) -> object:
+        return None
+
+    def detach(self, token: object) -> None:
+        return None
+
+
+NO_SCOPE: Scope = _NoScope()
+
+
 @dataclass(frozen=True, slots=True)
 class Execute:
     """Run the tool, with the scope current."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from guardrail.call.facts import Facts
 from guardrail.call.tools import LiveTool
-from guardrail.calls import Effect, Stop, ToolCall
+from guardrail.calls import Effect, Ending, Stop, ToolCall
 from guardrail.decide.operations import Operation, Repeat
 from guardrail.decide.rules import Refusal
 from guardrail.stores.store import Store
@@ -41,5 +41,5 @@ class Step:
     barrier: Refusal | Stop | None = None
     intended: bool = False
     executed: bool = False
+    ending: Ending | None = None
     settled: bool = False
-    would: list[str] = field(default_factory=list[str])

@@ -3,28 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from pydantic import Field
-
+from guardrail.declare.choices import BY_FORM, KEYS, PLAIN
 from guardrail.declare.contracts import Task
-from guardrail.declare.model import Declaration
-from guardrail.declare.policies import Outcomes, Policy, Sentence
+from guardrail.declare.durations import Duration
+from guardrail.declare.model import Count, Declaration, Flag
+from guardrail.declare.policies import Outcomes, Policy, Sentence, Version
+from guardrail.declare.texts import Filled, Name
 from guardrail.declare.tools import Tool
+
+if TYPE_CHECKING:
+    from guardrail.query.proof import Dialect
+
+_DIALECTS: Final[Mapping[str, Dialect]] = {
+    "sqlite": "sqlite",
+    "postgres": "postgres",
+    "postgresql": "postgres",
+    "mysql": "mysql",
+    "mariadb": "mysql",
+}
 
 
 class StoreDeclaration(Declaration):
     """A live datastore. `url` such as `sqlite:///shop.db`; `timeout` bounds one look."""
 
-    url: str
-    timeout: str = "5s"
+    url: Filled
+    timeout: Duration = "5s"
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """The SQL dialect that the URL's scheme stands for; None: none that is known. A bare path is SQLite's."""
+        scheme, found, _ = self.url.partition("://")
+        return _DIALECTS.get(scheme.partition("+")[0].lower()) if found else "sqlite"
 
 
 class Content(Declaration):
     """What of the content telemetry may carry: nothing (the default), or redacted arguments and results."""
 
-    spans: bool = False
-    redact: tuple[str, ...] = ()
+    spans: Flag = False
+    redact: tuple[Filled, ...] = ()
 
 
 class Configuration(Declaration):
@@ -37,17 +55,17 @@ class Configuration(Declaration):
     on_silent_failure: `raise` makes leaving the run raise `SilentFailure`; `report` (default) only says so.
     """
 
-    version: Literal[1] = 1
-    include: tuple[str, ...] = ()
-    policy: str | Policy = "balanced"
+    version: Version = 1
+    include: tuple[Filled, ...] = ()
+    policy: Annotated[Annotated[Filled, PLAIN] | Annotated[Policy, KEYS], BY_FORM] = "balanced"
     mode: Literal["enforce", "observe"] | None = None
     outcomes: Outcomes = Outcomes()
     sentences: tuple[Sentence, ...] = ()
-    retries: int | None = Field(default=None, ge=0)
-    stores: Mapping[str, StoreDeclaration] = {}
+    retries: Count | None = None
+    stores: Mapping[Name, StoreDeclaration] = {}
     tools: Mapping[str, Tool] = {}
-    tasks: Mapping[str, Task] = {}
-    ledger: str = "guardrail.db"
-    drain: str = "30s"
+    tasks: Mapping[Filled, Task] = {}
+    ledger: Filled = "guardrail.db"
+    drain: Duration = "30s"
     on_silent_failure: Literal["raise", "report"] = "report"
     content: Content = Content()

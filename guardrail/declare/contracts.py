@@ -8,27 +8,32 @@ of the forms below.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from guardrail.declare.choices import BY_FORM, ITEMS, KEYS, PLAIN, by_key, kind, one_of
+from guardrail.declare.durations import Duration
 from guardrail.declare.matchers import TypeName
-from guardrail.declare.model import Declaration
+from guardrail.declare.model import Count, Declaration, Flag, Positive
+from guardrail.declare.texts import Filled, Name, Pointer, Zone, function_name
+from guardrail.pictures import ColumnKind
 
 
 class From(Declaration):
     """A late-bound input: bound once, by an earlier good result of `tool`, at a JSON pointer."""
 
-    tool: str
-    at: str
+    tool: Filled
+    at: Pointer
 
 
 class Input(Declaration):
     """An input of a task. With `source` (`from` in a file) it is bound during the run."""
 
     type: TypeName = "any"
-    source: From | None = Field(default=None, alias="from")
-    optional: bool = False
+    source: From | None = Field(default=None, validation_alias="from", serialization_alias="from")
+    optional: Flag = False
 
 
 class Let(Declaration):
@@ -36,6 +41,20 @@ class Let(Declaration):
 
     store: str
     rows: str
+
+
+def _tolerance(value: object) -> object:
+    try:
+        distance = Decimal(str(value)) if isinstance(value, (str, int, float, Decimal)) else None
+    except InvalidOperation:
+        distance = None
+    if distance is None or isinstance(value, bool) or not distance.is_finite() or distance < 0:
+        raise ValueError("must be a number from 0")
+    return value
+
+
+Tolerance: TypeAlias = Annotated[str | int | Decimal | float, BeforeValidator(_tolerance)]
+"""By how much two numbers may differ."""
 
 
 class Loosely(Declaration):
@@ -48,10 +67,10 @@ class Loosely(Declaration):
 
     case: Literal["exact", "ignore"] = "exact"
     blanks: Literal["exact", "ignore"] = "exact"
-    unordered: bool = False
-    tolerance: str | int | float | None = None
-    zone: str | None = None
-    kind: str | None = None
+    unordered: Flag = False
+    tolerance: Tolerance | None = None
+    zone: Zone | None = None
+    kind: ColumnKind | None = None
 
 
 class Watch(Declaration):
@@ -66,73 +85,105 @@ class Watch(Declaration):
     most_rows: above how many rows the picture is refused.
     """
 
-    key: str | tuple[str, ...] | None = None
+    key: Annotated[Annotated[Filled, PLAIN] | Annotated[tuple[Filled, ...], ITEMS], BY_FORM] | None = None
     where: str | None = None
-    ignore: tuple[str, ...] = ()
-    compare: Mapping[str, Loosely] = {}
-    shared: bool = False
-    whole_rows: int = Field(default=10_000, ge=0)
-    most_rows: int = Field(default=1_000_000, ge=1)
+    ignore: tuple[Filled, ...] = ()
+    compare: Mapping[Filled, Loosely] = {}
+    shared: Flag = False
+    whole_rows: Count = 10_000
+    most_rows: Positive = 1_000_000
+
+
+Columns: TypeAlias = Annotated[Mapping[Filled, Any], Field(min_length=1)]
+"""Values by column, at least one."""
 
 
 class Updated(Declaration):
     """A row that must have been updated; columns that are not named must be as they were."""
 
-    updated: str
-    key: Mapping[str, Any]
-    values: Mapping[str, Any]
+    updated: Filled
+    key: Columns
+    values: Columns
     each: str | None = None
-    name: str | None = Field(default=None, alias="as")
+    name: Name | None = Field(default=None, validation_alias="as", serialization_alias="as")
 
 
 class Inserted(Declaration):
     """A row that must have been inserted; it is found by its content. Columns not named are open."""
 
-    inserted: str
-    values: Mapping[str, Any]
-    count: int = Field(default=1, ge=1)
+    inserted: Filled
+    values: Mapping[Filled, Any]
+    count: Positive = 1
     each: str | None = None
-    name: str | None = Field(default=None, alias="as")
+    name: Name | None = Field(default=None, validation_alias="as", serialization_alias="as")
 
 
 class Deleted(Declaration):
     """A row that must have been deleted."""
 
-    deleted: str
-    key: Mapping[str, Any]
+    deleted: Filled
+    key: Columns
     each: str | None = None
 
 
 Expectation = Updated | Inserted | Deleted
 
+_Expectation: TypeAlias = Annotated[
+    Annotated[Updated, kind("updated")] | Annotated[Inserted, kind("inserted")] | Annotated[Deleted, kind("deleted")],
+    by_key("updated", "inserted", "deleted"),
+    one_of("updated", "inserted", "deleted"),
+]
+
+
+def _expected(items: tuple[Expectation, ...]) -> tuple[Expectation, ...]:
+    if not items:
+        raise ValueError(
+            "is an empty list, which says nothing; to say that nothing may change, write `expect: nothing`"
+        )
+    return items
+
+
+_Expectations: TypeAlias = Annotated[
+    Annotated[Literal["nothing"], PLAIN] | Annotated[tuple[_Expectation, ...], AfterValidator(_expected), ITEMS],
+    BY_FORM,
+]
+
 
 class AllowedUpdate(Declaration):
     """Updates that may happen and need not: of the row `key` (or any), of the `columns` (or any)."""
 
-    updated: str
-    key: Mapping[str, Any] | None = None
-    columns: tuple[str, ...] | None = None
-    values: Mapping[str, Any] = {}
-    max: int | None = Field(default=None, ge=1)
+    updated: Filled
+    key: Columns | None = None
+    columns: tuple[Filled, ...] | None = None
+    values: Mapping[Filled, Any] = {}
+    max: Positive | None = None
 
 
 class AllowedInsert(Declaration):
     """Inserts that may happen and need not."""
 
-    inserted: str
-    values: Mapping[str, Any] = {}
-    max: int | None = Field(default=None, ge=1)
+    inserted: Filled
+    values: Mapping[Filled, Any] = {}
+    max: Positive | None = None
 
 
 class AllowedDelete(Declaration):
     """Deletes that may happen and need not."""
 
-    deleted: str
-    key: Mapping[str, Any] | None = None
-    max: int | None = Field(default=None, ge=1)
+    deleted: Filled
+    key: Columns | None = None
+    max: Positive | None = None
 
 
 Allowance = AllowedUpdate | AllowedInsert | AllowedDelete
+
+_Allowance: TypeAlias = Annotated[
+    Annotated[AllowedUpdate, kind("updated")]
+    | Annotated[AllowedInsert, kind("inserted")]
+    | Annotated[AllowedDelete, kind("deleted")],
+    by_key("updated", "inserted", "deleted"),
+    one_of("updated", "inserted", "deleted"),
+]
 
 
 class When(Declaration):
@@ -155,24 +206,38 @@ class SqlCheck(Declaration):
     because: str = ""
 
 
+def _function(value: object) -> object:
+    if isinstance(value, str):
+        function_name(value)
+    elif not callable(value):
+        raise ValueError("must be module:function")
+    return value
+
+
 class PythonCheck(Declaration):
     """A Python callable, or `module:function`; takes an `Evidence`, answers true, false or a text that says what is wrong."""
 
-    python: str | Callable[..., Any]
+    python: Annotated[str | Callable[..., Any], BeforeValidator(_function)]
     name: str = ""
     because: str = ""
 
 
 Check = SqlCheck | PythonCheck
 
+_Check: TypeAlias = Annotated[
+    Annotated[SqlCheck, kind("sql")] | Annotated[PythonCheck, kind("python")],
+    by_key("sql", "python"),
+    one_of("sql", "python"),
+]
+
 
 class Alternative(Declaration):
     """One way in which a task may end well."""
 
     when: When | None = None
-    expect: Literal["nothing"] | tuple[Expectation, ...] = ()
-    allow: tuple[Allowance, ...] = ()
-    checks: tuple[Check, ...] = ()
+    expect: _Expectations = ()
+    allow: tuple[_Allowance, ...] = ()
+    checks: tuple[_Check, ...] = ()
 
 
 class Task(Declaration):
@@ -184,14 +249,14 @@ class Task(Declaration):
     """
 
     description: str = ""
-    inputs: Mapping[str, TypeName | Input] = {}
-    let: Mapping[str, Let] = {}
-    stores: tuple[str, ...] | None = None
+    inputs: Mapping[Name, Annotated[Annotated[TypeName, PLAIN] | Annotated[Input, KEYS], BY_FORM]] = {}
+    let: Mapping[Name, Let] = {}
+    stores: tuple[Filled, ...] | None = None
     watch: Mapping[str, Watch] | None = None
-    most_rows: int = Field(default=10_000, ge=1)
-    expect: Literal["nothing"] | tuple[Expectation, ...] | None = None
-    any_of: Mapping[str, Alternative] | None = None
-    allow: tuple[Allowance, ...] = ()
-    checks: tuple[Check, ...] = ()
-    settle: str = "0s"
+    most_rows: Positive = 10_000
+    expect: _Expectations | None = None
+    any_of: Mapping[Filled, Alternative] | None = None
+    allow: tuple[_Allowance, ...] = ()
+    checks: tuple[_Check, ...] = ()
+    settle: Duration = "0s"
     on_silent_failure: Literal["raise", "report"] | None = None

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from guardrail.calls import Action, Effect
+from guardrail.declare.choices import BY_FORM, KEYS, PLAIN, by_key, kind, one_of, single
 from guardrail.declare.matchers import Matcher
-from guardrail.declare.model import Declaration
+from guardrail.declare.model import Count, Declaration, Flag
 from guardrail.declare.policies import Outcomes, Sentence
+from guardrail.declare.texts import Filled, Pointer
+
+_SIMPLE = single(str, int, bool, what="a text, a whole number, true or false")
+_SIMPLE_OR_NULL = single(str, int, bool, type(None), what="a text, a whole number, true, false or null")
+
+
+def _argument(text: str) -> str:
+    steps = text.split(".")
+    if len(steps) < 2 or steps[0] != "args" or not all(step.isidentifier() for step in steps):
+        raise ValueError("must name an argument: args.name")
+    return text
 
 
 class EffectByArgument(Declaration):
@@ -19,9 +31,9 @@ class EffectByArgument(Declaration):
     A value on neither list makes the call's effect `unknown`.
     """
 
-    by: Annotated[str, Field(pattern=r"^args\.[A-Za-z_][\w.]*$")]
-    read: tuple[str | int | bool, ...] = ()
-    write: tuple[str | int | bool, ...] = ()
+    by: Annotated[str, AfterValidator(_argument)]
+    read: tuple[Annotated[str | int | bool, _SIMPLE], ...] = ()
+    write: tuple[Annotated[str | int | bool, _SIMPLE], ...] = ()
 
 
 class Signal(Declaration):
@@ -30,8 +42,10 @@ class Signal(Declaration):
     `at` is a JSON pointer from the declared root; `is_in` (`in` in a file) lists the values.
     """
 
-    at: str
-    is_in: tuple[str | int | bool | None, ...] = Field(alias="in")
+    at: Pointer
+    is_in: tuple[Annotated[str | int | bool | None, _SIMPLE_OR_NULL], ...] = Field(
+        validation_alias="in", serialization_alias="in", min_length=1
+    )
     means: Literal["ok", "empty", "rejected", "error", "partial", "in_doubt"]
 
 
@@ -41,8 +55,8 @@ class Batch(Declaration):
     `items` and `error` are JSON pointers (from the root, and from an item), `key` names an item.
     """
 
-    items: str
-    error: str
+    items: Pointer
+    error: Pointer
     key: str | None = None
 
 
@@ -70,13 +84,21 @@ class EarlierRequirement(Declaration):
     """
 
     earlier: str
-    same: tuple[str, ...] = ()
-    at: str | None = None
-    is_: Matcher | None = Field(default=None, alias="is")
+    same: tuple[Filled, ...] = ()
+    at: Pointer | None = None
+    is_: Matcher | None = Field(default=None, validation_alias="is", serialization_alias="is")
     because: str = ""
 
 
 Requirement = CelRequirement | SqlRequirement | EarlierRequirement
+
+_Requirement: TypeAlias = Annotated[
+    Annotated[CelRequirement, kind("cel")]
+    | Annotated[SqlRequirement, kind("sql")]
+    | Annotated[EarlierRequirement, kind("earlier")],
+    by_key("cel", "sql", "earlier"),
+    one_of("cel", "sql", "earlier"),
+]
 
 
 class Tool(Declaration):
@@ -100,20 +122,20 @@ class Tool(Declaration):
     redact: names of arguments, result fields and columns that are never stored or shown.
     """
 
-    effect: Effect | EffectByArgument | None = None
+    effect: Annotated[Annotated[Effect, PLAIN] | Annotated[EffectByArgument, KEYS], BY_FORM] | None = None
     description: str = ""
     empty: Action | None = None
     outcomes: Outcomes = Outcomes()
     returns: Literal["json", "text", "any"] = "any"
-    root: str = ""
-    data: tuple[str, ...] = ()
+    root: Pointer = ""
+    data: tuple[Filled, ...] = ()
     signals: tuple[Signal, ...] = ()
     sentences: tuple[Sentence, ...] = ()
     batch: Batch | None = None
-    raises: Mapping[str, Literal["error", "rejected", "empty", "in_doubt", "cancelled"]] = {}
-    idempotent: bool = False
-    once_per: tuple[str, ...] = ()
+    raises: Mapping[Filled, Literal["error", "rejected", "empty", "in_doubt", "cancelled"]] = {}
+    idempotent: Flag = False
+    once_per: tuple[Filled, ...] = ()
     args: Mapping[str, Matcher] = {}
-    requires: tuple[Requirement, ...] = ()
-    retries: int | None = Field(default=None, ge=0)
-    redact: tuple[str, ...] = ()
+    requires: tuple[_Requirement, ...] = ()
+    retries: Count | None = None
+    redact: tuple[Filled, ...] = ()

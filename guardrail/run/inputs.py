@@ -60,9 +60,7 @@ class Inputs:
     def bind(self, tool: str, value: object) -> list[str]:
         """Bind what a good result of `tool` holds, once; the names that were bound."""
         bound = [
-            late.name
-            for late in self._late.values()
-            if late.tool == tool and self._fits(late, resolve(value, late.at))
+            late.name for late in self._late.values() if late.tool == tool and self._fits(late, resolve(value, late.at))
         ]
         for name in bound:
             self.values[name] = resolve(value, self._late.pop(name).at)

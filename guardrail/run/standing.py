@@ -6,28 +6,27 @@ block is done under it.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Protocol
 
 from guardrail.call.facts import Facts
 from guardrail.call.steps import Step
 from guardrail.call.tools import LiveTool
-from guardrail.calls import Effect, Ending, Judgement, Raised, Stop, ToolCall
+from guardrail.calls import Action, Effect, Ending, Judgement, Raised, Stop, ToolCall, Verdict
 from guardrail.decide.holds import Hold
-from guardrail.decide.operations import Operation, after, repeat
+from guardrail.decide.operations import Operation, Repeat, after, repeat
 from guardrail.decide.rules import Consequence, Refusal, after_user_turn, consequence, of_repeat, under_holds
 from guardrail.errors import CallRefused, LedgerError, RunHalted, RunNotOpen
 from guardrail.judge.result import open_value
 from guardrail.ledger.ledger import Ledger
-from guardrail.ledger.records import CallRecord, HoldRecord, HoldResolved, OutcomeRecord, StopRecord, UserTurn
+from guardrail.ledger.records import BoundInput, CallRecord, HoldResolved, OutcomeRecord, StopRecord, UserTurn
+from guardrail.run.history import hold_record, verdict_record
 from guardrail.run.inputs import Inputs
 from guardrail.stores.store import Store
+from guardrail.telemetry.canonical import digest
 from guardrail.telemetry.logs import get_logger
-from guardrail.telemetry.redaction import digest, snapshot, snapshot_text
+from guardrail.telemetry.redaction import redact_text, snapshot_text
 from guardrail.telemetry.traces import RunTrace
 
 
@@ -51,19 +50,22 @@ class Standing:
     ) -> None:
         self.run = run
         self.task = task
+        self.inputs = inputs
         self.stop: Stop | None = None
         self.would: Stop | None = None
         self.holds: tuple[Hold, ...] = ()
         self.calls = 0
         self._tools = tools
         self._enforced = enforced
-        self._inputs = inputs
         self._facts = facts
         self._stores = stores
         self._ledger = ledger
-        self._trace = trace
+        self.trace = trace
         self._take_picture = picture
         self._parent = parent
+        self._writing = 0
+        self._refused = 0
+        self._key = run.encode()
         self._operations: dict[str, Operation] = {}
         self._successes: dict[str, Mapping[str, object]] = {}
         self._open: set[int] = set()
@@ -89,11 +91,24 @@ class Standing:
             operation, repeated = None, None
             if effect != "read" and barrier is None:
                 operation, repeated = self._claim(number, tool, key, print_)
-        trace = self._trace.open_call(call.name, effect, number, call.id, arguments)
+        trace = self.trace.open_call(call.name, effect, number, call.id, arguments)
         return Step(
-            call, number, tool, effect, self._enforced, arguments, time.time(), trace,
-            self._inputs.values, self._facts, self._stores, self.task, operation, repeated, barrier,
-        )  # fmt: skip
+            call,
+            number,
+            tool,
+            effect,
+            self._enforced,
+            arguments,
+            time.time(),
+            trace,
+            self.inputs.values,
+            self._facts,
+            self._stores,
+            self.task,
+            operation,
+            repeated,
+            barrier,
+        )
 
     def hinder(self, step: Step, because: str) -> None:
         """A precondition does not hold: the policy says whether that is nothing, a hold or a stop."""
@@ -106,8 +121,14 @@ class Standing:
             step.barrier = result.stop
 
     def intend(self, step: Step) -> None:
-        """Record durably that a write is about to run; raises `LedgerError`."""
-        self._ledger.intend(self._record(step))
+        """Record durably that a write is about to run; raises `LedgerError`, and then the write does not run."""
+        try:
+            self._ledger.intend(self._record(step))
+        except LedgerError as error:
+            if self._enforced:
+                raise
+            self.trace.log.error("guardrail.ledger_error", why=str(error))
+            return
         step.intended = True
 
     def reconsider(self, step: Step) -> None:
@@ -123,6 +144,9 @@ class Standing:
         assert barrier is not None
         failed = isinstance(barrier, Refusal) and barrier.reason == "precondition_failed"
         outcome = Judgement("precondition_failed" if failed else "refused", barrier.reason, str(barrier))
+        if step.operation is not None:
+            with self._lock:
+                self._know(step.operation, None)
         self._end(step, outcome, "stop" if isinstance(barrier, Stop) else "hold", None)
         if isinstance(barrier, Stop):
             return Raised(RunHalted(barrier))
@@ -131,15 +155,16 @@ class Standing:
     def bind(self, step: Step, ending: Ending, judgement: Judgement) -> bool:
         """Learn from a good result; true when it bound the last input that the before-picture waits for."""
         name = step.call.name
-        if judgement.outcome != "ok" or not (self._facts.wants(name) or self._inputs.waits_for(name)):
+        if judgement.outcome != "ok" or not (self._facts.wants(name) or self.inputs.waits_for(name)):
             return False
         value = open_value(ending, step.tool.results)
         with self._lock:
             self._facts.learn(name, step.call.args, value)
-            bound = self._inputs.bind(name, value)
-        for input_name in bound:
-            self._ledger.record(self._inputs.record(self.run, input_name))
-        return bool(bound) and not self._inputs.missing
+            bound = self.inputs.bind(name, value)
+        for bound_name in bound:
+            value_text = snapshot_text({bound_name: self.inputs.values[bound_name]}, step.tool.redact)
+            self._ledger.record(BoundInput(self.run, bound_name, value_text))
+        return bool(bound) and not self.inputs.missing
 
     def picture(self) -> None:
         """Take the before-picture, now that all inputs are bound."""
@@ -164,7 +189,7 @@ class Standing:
     def fail(self, call: ToolCall, step: Step | None, error: Exception) -> Ending | None:
         """Stop the run because the guard itself failed; None where the run is only observed."""
         number = step.number if step is not None else self.calls
-        stop = Stop("guard_error", number, call.name, f"{type(error).__name__}: {error}")
+        stop = Stop("guard_error", number, call.name, redact_text(f"{type(error).__name__}: {error}"))
         get_logger().error("guardrail.guard_error", run=self.run, tool=call.name, error=type(error).__name__)
         with self._lock:
             self._note(stop)
@@ -179,11 +204,8 @@ class Standing:
     def leave(self, step: Step) -> None:
         """The call is over. One that was cut off in the middle is cancelled; a write may have happened."""
         if not step.settled:
-            doubtful = step.executed and step.effect != "read"
-            self._abort(step, Judgement("in_doubt" if doubtful else "cancelled", "cut_off"))
+            self._cut_off(step)
         with self._lock:
-            if step.operation is not None and not step.executed:
-                self._know(step.operation, None)
             self._open.discard(step.number)
             if not self._open:
                 self._idle.notify_all()
@@ -214,6 +236,14 @@ class Standing:
             self._idle.wait_for(lambda: not self._open, seconds)
             return len(self._open)
 
+    def end(self, verdict: Verdict, error: BaseException | None) -> None:
+        """Tell and record the verdict."""
+        self.trace.close(verdict, calls=self.calls, writing=self._writing, refused=self._refused, agent_error=error)
+        try:
+            self._ledger.close_run(verdict_record(self.run, verdict, time.time()))
+        except LedgerError as failure:
+            self.trace.log.error("guardrail.ledger_error", why=str(failure))
+
     def take_up(
         self, *, calls: int, stop: Stop | None, holds: tuple[Hold, ...], operations: Mapping[str, Operation]
     ) -> None:
@@ -231,7 +261,7 @@ class Standing:
             return stopped
         if effect == "read":
             return None
-        missing = self._inputs.missing
+        missing = self.inputs.missing
         if missing:
             return Refusal(
                 "precondition_failed",
@@ -244,7 +274,7 @@ class Standing:
         self._note(barrier)
         return barrier
 
-    def _claim(self, number: int, tool: LiveTool, key: str, print_: str) -> tuple[Operation, str | None]:
+    def _claim(self, number: int, tool: LiveTool, key: str, print_: str) -> tuple[Operation, Repeat | None]:
         earlier = self._operations.get(key)
         operation = Operation(key, print_, bool(tool.once_per), "running", number)
         repeated = repeat(key, print_, earlier)
@@ -262,53 +292,117 @@ class Standing:
     def _apply(self, step: Step, judgement: Judgement) -> Consequence:
         """Let a judgement take its effect on the run's holds and stop."""
         result = consequence(
-            step.number, step.call, step.effect, judgement,
-            actions=step.tool.actions, retries=step.tool.retries, holds=self.holds,
+            step.number,
+            step.call,
+            step.effect,
+            judgement,
+            actions=step.tool.actions,
+            retries=step.tool.retries,
+            holds=self.holds,
             series=self._successes.get(step.call.name),
-        )  # fmt: skip
+        )
         before, self.holds = self.holds, result.holds
         self._note(result.stop)
         if before is not result.holds:
             self._resolved(before, result.holds, f"call {step.number}")
             if result.opened is not None:
-                self._ledger.record(self._hold_record(result.opened))
+                self._ledger.record(hold_record(self.run, result.opened, step.tool.redact))
         return result
+
+    def _cut_off(self, step: Step) -> None:
+        judgement = _IN_DOUBT if step.executed and step.effect != "read" else _CANCELLED
+        with self._lock:
+            result = self._apply(step, judgement) if step.executed else None
+            if step.operation is not None:
+                self._know(step.operation, after(step.operation, judgement.outcome))
+        self._end(step, judgement, "allow" if result is None else result.action, None)
 
     def _note(self, barrier: Refusal | Stop | None) -> None:
         """A stop is sticky from here on; where the run is only observed, the first one is named."""
-        if not isinstance(barrier, Stop):
+        if not isinstance(barrier, Stop) or barrier is self.stop:
             return
-        if self._enforced:
-            self.stop = self.stop or barrier
-        else:
+        if not self._enforced:
             self.would = self.would or barrier
-        self._ledger.record(StopRecord(self.run, barrier.reason, barrier.call, barrier.tool, barrier.detail, time.time()))
+        elif self.stop is None:
+            self.stop = barrier
+            self._ledger.record(
+                StopRecord(
+                    self.run, barrier.reason, barrier.call, barrier.tool, redact_text(barrier.detail), time.time()
+                )
+            )
 
     # Records.
 
     def _operation(self, call: ToolCall, tool: LiveTool) -> tuple[str, str]:
-        whole = digest(call.name, call.args)
+        """The key of the operation that a write is, and the digest of all its arguments."""
+        whole = digest(call.name, call.args, self._key)
         if not tool.once_per:
             return whole, whole
-        return digest(call.name, {name: call.args.get(name) for name in tool.once_per}), whole
+        named = {name: call.args.get(name) for name in tool.once_per}
+        return digest(f"{call.name} once per", named, self._key), whole
 
     def _record(self, step: Step) -> CallRecord:
         operation = step.operation
         return CallRecord(
-            self.run, step.number, step.call.name, step.call.id, step.effect, step.arguments,
-            operation.digest if operation else "", operation.key if operation else None, step.started,
-        )  # fmt: skip
+            self.run,
+            step.number,
+            step.call.name,
+            step.call.id,
+            step.effect,
+            step.arguments,
+            operation.digest if operation else "",
+            operation.key if operation else None,
+            step.started,
+        )
 
-    def _end(self, step: Step, judgement: Judgement, action: str, error: BaseException | None) -> None:
+    def _end(self, step: Step, judgement: Judgement, action: Action, error: BaseException | None) -> None:
         """Write down how a call ended."""
         ended = time.time()
         step.settled = True
+        self._writing += step.executed and step.effect != "read"
+        self._refused += not step.executed
         step.trace.close(
-            judgement.outcome, action, executed=step.executed, sign=judgement.sign, error=error,
+            judgement.outcome,
+            action,
+            executed=step.executed,
+            sign=judgement.sign,
+            error=error,
             seconds=ended - step.started,
-        )  # fmt: skip
-        outcome = OutcomeRecord(
-            self.run, step.number, judgement.outcome, judgement.sign, judgement.message, action, step.executed, ended,
-            rule=step.repeated or "",
-        )  # fmt: skip
-        self._ledger.record(outcome if step.intended else replace(outcome, call=self._record(step)))
+        )
+        message = redact_text(judgement.message) if judgement.message else ""
+        self._ledger.record(
+            OutcomeRecord(
+                self.run,
+                step.number,
+                judgement.outcome,
+                judgement.sign,
+                message,
+                action,
+                step.executed,
+                ended,
+                self._rule(step),
+                None,
+                None if step.intended else self._record(step),
+            )
+        )
+
+    @staticmethod
+    def _rule(step: Step) -> str:
+        """What would have stopped or refused the call, or what it repeats."""
+        if step.barrier is not None and step.executed:
+            return f"would_{'stop' if isinstance(step.barrier, Stop) else 'refuse'}: {step.barrier.reason}"
+        return f"repeat: {step.repeated}" if step.repeated else ""
+
+    def _resolved(self, before: tuple[Hold, ...], now: tuple[Hold, ...], by: str) -> None:
+        for hold in before:
+            if hold not in now:
+                self._ledger.record(HoldResolved(self.run, hold.call, by, time.time()))
+
+
+def _wins(error: BaseException | None) -> bool:
+    """Whether an error must reach the caller as it is, because it is no failure: an interrupt, a cancellation."""
+    return error is not None and not isinstance(error, Exception)
+
+
+_IN_DOUBT = Judgement("in_doubt", "cut_off", "the call was cut off while it ran")
+_CANCELLED = Judgement("cancelled", "cut_off", "the call was cut off")

@@ -1,0 +1,223 @@
+"""What an exception means: never sent, turned down, not there, given up, or in doubt.
+
+A write that raised is in doubt unless its exception says that nothing was done. The design names the
+two sides: a timeout, a lost connection, a 5xx and a cancellation are in doubt; a refused connection, a 4xx
+and an exception of validation are an error. It is silent about all other exceptions, and there doubt is the
+safe side: a tool that commits and then trips over the answer (a KeyError, a RuntimeError of its client) looks
+from outside just like one that tripped before, and to repeat the first writes twice. So every exception that
+is not known to come before the write counts as in doubt; a tool whose exceptions mean less declares `raises`.
+
+Classes are known by their names along the method resolution order, so that no client library is imported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, cast
+
+from guardrail.calls import Effect, Judgement
+from guardrail.judge.fields import Fields, fields_of, peek
+from guardrail.judge.meanings import LONGEST_MESSAGE, Meaning, conclude, of_code, of_status
+from guardrail.judge.sentences import Sentences
+
+_CANCELLED: Final = "CancelledError Cancelled KeyboardInterrupt SystemExit GeneratorExit RunHalted"
+
+# The call was given up, or the connection lost, when the other side may have had it.
+_IN_DOUBT: Final = """
+    TimeoutError Timeout TimeoutException ReadTimeout WriteTimeout ServerTimeoutError ReadTimeoutError APITimeoutError
+    SocketTimeoutError DeadlineExceeded GatewayTimeout RequestTimeout ConnectionError ConnectionResetError
+    ConnectionAbortedError BrokenPipeError ConnectionClosed ConnectionClosedError RemoteDisconnected IncompleteRead
+    BadStatusLine ProtocolError RemoteProtocolError ReadError WriteError CloseError NetworkError TransportError
+    ServerDisconnectedError ClientOSError ClientPayloadError ClientConnectionError APIConnectionError ChunkedEncodingError
+    ContentDecodingError SSLError OperationalError InterfaceError ServiceUnavailable InternalServerError BadGateway
+    EndpointConnectionError JSONDecodeError UnicodeError ResponseValidationError
+"""
+
+# Nothing was sent: no connection, no such address, or a request that could not be made.
+_NOT_SENT: Final = """
+    ConnectionRefusedError gaierror ConnectError ConnectTimeout ConnectTimeoutError ConnectionTimeoutError PoolTimeout
+    NewConnectionError NameResolutionError ClientConnectorError ClientConnectorDNSError ClientConnectorCertificateError
+    SSLCertVerificationError UnsupportedProtocol LocalProtocolError InvalidURL InvalidSchema MissingSchema InvalidHeader
+    NonHttpUrlClientError NoCredentialsError
+"""
+
+# The call was turned down as it was given; a transaction that the database rolled back was not carried out.
+_INVALID: Final = """
+    ValueError ValidationError AssertionError NotImplementedError ImportError NameError SyntaxError ToolException ToolError
+    ModelRetry ProgrammingError DataError NotSupportedError SerializationFailure DeadlockDetected LockNotAvailable
+    FileNotFoundError FileExistsError IsADirectoryError NotADirectoryError BadRequest BadRequestError InvalidArgument
+    Unauthorized Unauthenticated AuthenticationError TooManyRequests RateLimitError ParamValidationError
+    sqlite3.OperationalError
+"""
+
+_REJECTED: Final = """
+    PermissionError PermissionDenied PermissionDeniedError Forbidden ForbiddenError AccessDenied IntegrityError Conflict
+    ConflictError AlreadyExists FailedPrecondition UnprocessableEntity UnprocessableEntityError ConditionalCheckFailedException
+"""
+
+_NOT_THERE: Final = "NotFound NotFoundError DoesNotExist ObjectDoesNotExist NoResultFound"
+
+_CLASSES: Final[Mapping[str, Meaning]] = {
+    name: meaning
+    for names, meaning in cast(
+        "tuple[tuple[str, Meaning], ...]",
+        (
+            (_CANCELLED, "cancelled"),
+            (_IN_DOUBT, "in_doubt"),
+            (_NOT_SENT, "error"),
+            (_INVALID, "error"),
+            (_REJECTED, "rejected"),
+            (_NOT_THERE, "empty"),
+        ),
+    )
+    for name in names.split()
+}
+_NEVER_SENT: Final = frozenset(_NOT_SENT.split())
+_READABLE: Final = frozenset("ValueError ToolException ToolError ModelRetry".split())
+_NOT_FOUND_CLASS: Final = re.compile(r"(?!File|Module).*(?:NotFound(?:Error|Exception)?|DoesNotExist(?:Error|Exception)?)")
+
+# The interpreter's words for a call that does not fit the tool's signature: raised before its first line runs.
+_MISFIT: Final = re.compile(
+    r"[\w.<>]+\(\) (?:got (?:an unexpected keyword argument|multiple values for argument|some positional-only arguments)|"
+    r"missing \d+ required|takes (?:no|from|exactly|at most|\d+)).*",
+    re.DOTALL,
+)
+_MOST_LEAVES: Final = 20
+_LONGEST_CHAIN: Final = 8
+
+# The worst first: what a group of exceptions comes to.
+_SEVERITY: Final[tuple[Meaning, ...]] = ("in_doubt", "error", "rejected", "empty", "cancelled")
+
+
+def judge_raised(
+    error: BaseException, effect: Effect, sentences: Sentences, declared: Mapping[str, Meaning]
+) -> Judgement:
+    """What a call came to whose tool raised. `declared` gives the outcome by class name, and wins."""
+    message = described(error)
+    for name in _names(error) if declared else ():
+        if name in declared:
+            return Judgement(declared[name], "declared", message)
+    return conclude(_meaning(error, effect, sentences), effect, "exception", message)
+
+
+def described(error: BaseException) -> str:
+    """The class and the words of an exception; never empty, whatever its own text does."""
+    return f"{type(error).__name__}: {text}"[:LONGEST_MESSAGE] if (text := _text(error)) else type(error).__name__
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error).strip()
+    except Exception:  # noqa: BLE001  # an exception's own __str__ may raise anything; its class still says something
+        return ""
+
+
+def _names(error: BaseException) -> Iterator[str]:
+    """The names of an exception's classes, the most special first, each with and without its module."""
+    for cls in type(error).__mro__:
+        yield f"{cls.__module__}.{cls.__name__}"
+        yield cls.__name__
+
+
+def _meaning(error: BaseException, effect: Effect, sentences: Sentences) -> Meaning:
+    if isinstance(error, BaseExceptionGroup):
+        leaves = [_meaning(leaf, effect, sentences) for leaf in _leaves(error)]
+        return next((meaning for meaning in _SEVERITY if meaning in leaves), "in_doubt")
+    if (coded := _coded(error)) is not None:
+        return coded
+    name = next((name for name in _names(error) if name in _CLASSES), None)
+    meaning = _CLASSES.get(name or "")
+    if meaning == "in_doubt" and _was_never_sent(error):
+        return "error"
+    if isinstance(error, TypeError) and _MISFIT.fullmatch(_text(error)):
+        return "error"
+    return _read(error, name, meaning, effect, sentences)
+
+
+def _read(error: BaseException, name: str | None, meaning: Meaning | None, effect: Effect, sentences: Sentences) -> Meaning:
+    """Let the words of an exception say more precisely what it means, where they can do no harm.
+
+    Of a write only exceptions of validation are read: "not found" from an unknown exception may speak of
+    a look that came after the write.
+    """
+    if name not in _READABLE and not (name is None and effect == "read"):
+        return meaning or "in_doubt"
+    said = sentences.read(_text(error))
+    if said in (None, "ok"):
+        return meaning or "in_doubt"
+    return "empty" if said == "empty_list" else cast("Meaning", said)
+
+
+def _leaves(group: BaseException, depth: int = 10) -> list[BaseException]:
+    if not isinstance(group, BaseExceptionGroup) or not depth:
+        return [group]
+    inner = cast("BaseExceptionGroup[BaseException]", group).exceptions[:_MOST_LEAVES]
+    return [leaf for error in inner for leaf in _leaves(error, depth - 1)][:_MOST_LEAVES]
+
+
+def _was_never_sent(error: BaseException) -> bool:
+    """Whether an exception of a connection rests on one that says that there was none."""
+    seen: list[object] = [error]
+    for link in seen:
+        args = peek(link, "args")
+        reasons = [peek(link, "reason"), peek(link, "__cause__"), *(args[:2] if isinstance(args, tuple) else ())]
+        seen += [reason for reason in reasons if isinstance(reason, BaseException)][: max(0, _LONGEST_CHAIN - len(seen))]
+    return any(not _NEVER_SENT.isdisjoint(_names(link)) for link in cast("list[BaseException]", seen))
+
+
+def _coded(error: BaseException) -> Meaning | None:
+    """What the code, the HTTP status or the name of an exception's class says."""
+    if (code := _code(error)) is not None:
+        return code
+    if (status := _status(error)) is not None:
+        return of_status(status)
+    return "empty" if _NOT_FOUND_CLASS.fullmatch(type(error).__name__) else None
+
+
+def _status(error: BaseException) -> int | None:
+    """The HTTP status from 400 on that an exception of a client carries, on itself or on its response."""
+    for holder in (error, peek(error, "response"), peek(error, "resp"), peek(error, "error")):
+        if holder is None:
+            continue
+        for name in ("status_code", "http_status", "status", "code"):
+            status = peek(holder, name)
+            if isinstance(status, int) and 400 <= status <= 599:
+                return int(status)
+    metadata = _inside(peek(error, "response"), "ResponseMetadata")
+    status = metadata.get("HTTPStatusCode")
+    return status if isinstance(status, int) and 400 <= status <= 599 else None
+
+
+def _code(error: BaseException) -> Meaning | None:
+    """The meaning of a status code that has a name: gRPC's `code().name`, AWS's `response["Error"]["Code"]`."""
+    named = _inside(peek(error, "response"), "Error").get("Code")
+    if isinstance(named, str):
+        return of_code(named)
+    code = peek(error, "code")
+    if not callable(code) or not any(name == "RpcError" for name in _names(error)):
+        return None
+    try:
+        name = peek(code(), "name")
+    except Exception:  # noqa: BLE001  # a client's method may raise anything; then there is no code to go by
+        return None
+    return _GRPC.get(name, "in_doubt") if isinstance(name, str) else None
+
+
+_GRPC: Final[Mapping[str, Meaning]] = {
+    "INVALID_ARGUMENT": "error",
+    "UNAUTHENTICATED": "error",
+    "UNIMPLEMENTED": "error",
+    "OUT_OF_RANGE": "error",
+    "RESOURCE_EXHAUSTED": "error",
+    "NOT_FOUND": "empty",
+    "ALREADY_EXISTS": "rejected",
+    "PERMISSION_DENIED": "rejected",
+    "FAILED_PRECONDITION": "rejected",
+    "ABORTED": "rejected",
+}
+
+
+def _inside(holder: object, name: str) -> Fields:
+    outer = fields_of(holder) if isinstance(holder, dict) else None
+    return (fields_of(outer.get(name)) or {}) if outer else {}

@@ -1,0 +1,235 @@
+"""A result judged: how a tool's execution ended, and what is declared of it, give the outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias, cast
+
+from guardrail.calls import Effect, Ending, Judgement, Outcome, Raised
+from guardrail.declare.pointers import MISSING, tokens
+from guardrail.declare.policies import Sentence
+from guardrail.declare.tools import Batch, Signal, Tool
+from guardrail.judge.emptiness import absence
+from guardrail.judge.envelope import OPENERS, Envelope, has_any, open_envelope
+from guardrail.judge.fields import Fields, fields_of, plain, reach
+from guardrail.judge.meanings import LONGEST_ITEM_NAME, LONGEST_MESSAGE, OK, Meaning, conclude, is_failure, of_status
+from guardrail.judge.raised import judge_raised
+from guardrail.judge.sentences import Sentences
+from guardrail.judge.signals import SIGNS, find_sign, weigh, words
+from guardrail.judge.texts import announced_failure
+
+Steps: TypeAlias = tuple[str, ...]
+
+_NOTABLE: Final = OPENERS | SIGNS
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredSignal:
+    """A declared field that tells the outcome."""
+
+    at: Steps
+    values: tuple[object, ...]
+    means: Outcome
+
+    @staticmethod
+    def of(signal: Signal) -> DeclaredSignal:
+        """The signal with its pointer read."""
+        return DeclaredSignal(tokens(signal.at), signal.is_in, signal.means)
+
+    def holds(self, value: object) -> bool:
+        """Whether a value is one of the declared ones; true is not 1."""
+        return any(isinstance(value, bool) is isinstance(known, bool) and value == known for known in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredBatch:
+    """Where a batch's result lists its items, and what makes one failed."""
+
+    items: Steps
+    error: Steps
+    key: Steps | None
+
+    @staticmethod
+    def of(batch: Batch) -> DeclaredBatch:
+        """The batch with its pointers read; a key without a slash is the name of a field."""
+        key = None if batch.key is None else tokens(batch.key) if batch.key.startswith("/") else (batch.key,)
+        return DeclaredBatch(tokens(batch.items), tokens(batch.error), key)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRules:
+    """How one tool's results are judged: what is declared of them, precompiled.
+
+    `generic` is true where nothing is declared that changes how a plain mapping is judged.
+    """
+
+    sentences: Sentences
+    returns: Literal["json", "text", "any"] = "any"
+    root: Steps = ()
+    data: frozenset[str] = frozenset()
+    signals: tuple[DeclaredSignal, ...] = ()
+    batch: DeclaredBatch | None = None
+    raises: Mapping[str, Outcome] = field(default_factory=dict[str, Outcome])
+    generic: bool = True
+
+    @staticmethod
+    def of(tool: Tool, sentences: Sequence[Sentence]) -> ResultRules:
+        """The rules of a declared tool; `sentences` are tried after the tool's own.
+
+        Raises ValueError for a pointer or a pattern that is none.
+        """
+        return ResultRules(
+            sentences=Sentences.of((*tool.sentences, *sentences)),
+            returns=tool.returns,
+            root=tokens(tool.root),
+            data=frozenset(tool.data),
+            signals=tuple(map(DeclaredSignal.of, tool.signals)),
+            batch=None if tool.batch is None else DeclaredBatch.of(tool.batch),
+            raises=dict(tool.raises),
+            generic=not (tool.root or tool.signals or tool.batch),
+        )
+
+
+def judge(ending: Ending, effect: Effect, rules: ResultRules) -> Judgement:
+    """What a call came to. Pure, and never raises, whatever the tool returned or raised.
+
+    Declarations come first; then what the envelope says, then the generic signs of failure, then sentences,
+    then emptiness (of a write, to return nothing is normal).
+    """
+    if isinstance(ending, Raised):
+        return judge_raised(ending.error, effect, rules.sentences, rules.raises)
+    value = ending.value
+    if type(value) is dict and rules.generic and not has_any(cast("Fields", value), _NOTABLE):
+        return _judge_absence(cast("object", value), effect)
+    try:
+        return _judge_envelope(open_envelope(value, parsing=rules.returns != "text"), effect, rules)
+    except Exception as error:  # noqa: BLE001  # a foreign value's own methods (a lazy mapping, a hash) may raise anything
+        return conclude("in_doubt", effect, "unreadable", f"the result cannot be read: {type(error).__name__}")
+
+
+def open_value(ending: Ending, rules: ResultRules) -> object:
+    """The opened value at the declared root, None if the tool raised or the root leads nowhere.
+
+    This is what facts and late-bound inputs are read from by JSON pointer: without the transport's envelopes,
+    JSON texts parsed, models and dataclasses as dicts; a wrapper that is the tool's own (`{"result": ...}`)
+    stays. Never raises.
+    """
+    if isinstance(ending, Raised):
+        return None
+    try:
+        envelope = open_envelope(ending.value, parsing=rules.returns != "text")
+        found = next(_found(envelope, rules.root), None)
+        return plain(found)
+    except Exception:  # noqa: BLE001  # a foreign value's own methods may raise anything: then there is nothing to read
+        return None
+
+
+def _found(envelope: Envelope, steps: Steps) -> Iterator[object]:
+    """What stands at a pointer, from the outside in."""
+    wholes = (envelope.shown,) if envelope.shown is envelope.value else (envelope.shown, envelope.value)
+    return (found for whole in wholes if (found := reach(whole, steps)) is not MISSING)
+
+
+def _judge_envelope(envelope: Envelope, effect: Effect, rules: ResultRules) -> Judgement:
+    if isinstance(envelope.value, BaseException):  # gathered with return_exceptions, or simply returned
+        return judge_raised(envelope.value, effect, rules.sentences, rules.raises)
+    declared = _judge_declared(envelope, rules)
+    has_failed = envelope.failed or envelope.status is not None
+    if declared is not None and not (has_failed and declared.outcome == "ok"):
+        return declared
+    if has_failed:
+        return _judge_failed(envelope, effect, rules.sentences)
+    if rules.returns == "json" and not envelope.is_json and cast("str", envelope.value).strip():
+        return Judgement("error", "not_json", words(envelope.value))
+    if not envelope.is_whole:
+        return Judgement("ok", "too_long")
+    return _judge_root(envelope, effect, rules)
+
+
+def _judge_declared(envelope: Envelope, rules: ResultRules) -> Judgement | None:
+    """The first declared signal that holds."""
+    for signal in rules.signals:
+        for value in _found(envelope, (*rules.root, *signal.at)):
+            if signal.holds(value):
+                root = next(_found(envelope, rules.root), None)
+                return Judgement(signal.means, "declared", "" if signal.means == "ok" else words(root))
+    return None
+
+
+def _judge_failed(envelope: Envelope, effect: Effect, sentences: Sentences) -> Judgement:
+    meaning, message = weigh(envelope.value, {}, sentences)
+    status = envelope.status
+    if status is None:
+        return conclude(meaning, effect, "error_flag", message)
+    told = of_status(status)
+    return conclude(meaning if told == "error" else told, effect, "status", message or f"status {status}")
+
+
+def _judge_root(envelope: Envelope, effect: Effect, rules: ResultRules) -> Judgement:
+    if not rules.root:
+        return _judge_answer(envelope.value, envelope, effect, rules)
+    found = next(_found(envelope, rules.root), MISSING)
+    if found is not MISSING:
+        return _judge_answer(found, envelope, effect, rules)
+    whole = _judge_answer(envelope.value, envelope, effect, rules)
+    if whole.outcome != "ok" or absence(envelope.value):
+        return whole
+    return Judgement("error", "root_missing", f"there is nothing at the declared root /{'/'.join(rules.root)}")
+
+
+def _judge_answer(value: object, envelope: Envelope, effect: Effect, rules: ResultRules) -> Judgement:
+    if rules.batch is not None and (judgement := _judge_batch(rules.batch, value, envelope, rules)):
+        return judgement
+    if sign := find_sign(value, rules.sentences, rules.data):
+        return conclude(sign.meaning, effect, sign.kind, sign.message, sign.failed_items)
+    if isinstance(value, str) and rules.returns != "text" and (judgement := _judge_text(value, effect, rules.sentences)):
+        return judgement
+    return _judge_absence(value, effect)
+
+
+def _judge_batch(batch: DeclaredBatch, value: object, envelope: Envelope, rules: ResultRules) -> Judgement | None:
+    items = reach(value, batch.items)
+    if items is MISSING and not rules.root:
+        items = reach(envelope.shown, batch.items)
+    entries = list(_items(batch, items))
+    failed = [(name, error) for name, item in entries if is_failure(error := _error_of(item, batch))]
+    if not failed:
+        return None
+    names = tuple(name for name, _ in failed)
+    meaning: Meaning = "error" if len(failed) == len(entries) else "partial"
+    return conclude(meaning, "write", "batch", words([error for _, error in failed]), names)
+
+
+def _items(batch: DeclaredBatch, items: object) -> Iterator[tuple[str, object]]:
+    """The items of a batch with their names: the declared key, else the place in the list or mapping."""
+    if isinstance(items, list | tuple):
+        numbered = enumerate(cast("Sequence[object]", items))
+        places: Iterator[tuple[object, object]] = ((place, item) for place, item in numbered)
+    else:
+        places = ((place, item) for place, item in (fields_of(items) or {}).items())
+    for place, item in places:
+        key = place if batch.key is None else reach(item, batch.key)
+        yield str(key if isinstance(key, str | int) else place)[:LONGEST_ITEM_NAME], item
+
+
+def _error_of(item: object, batch: DeclaredBatch) -> object:
+    error = reach(item, batch.error)
+    return None if error is MISSING else error
+
+
+def _judge_text(text: str, effect: Effect, sentences: Sentences) -> Judgement | None:
+    head = text[:64].lstrip()[:1]
+    if head in ("{", "["):  # data in some notation that is not JSON, such as Python's own
+        return None
+    if head in ("<", "T") and (failure := announced_failure(text)):
+        return Judgement("error", failure[0], failure[1][:LONGEST_MESSAGE])
+    meaning = sentences.read(text)
+    return None if meaning in (None, "ok") else conclude(meaning, effect, "sentence", text)
+
+
+def _judge_absence(value: object, effect: Effect) -> Judgement:
+    if effect == "write":
+        return OK
+    found = absence(value)
+    return OK if found is None else conclude(found, effect, "absence")

@@ -1,0 +1,135 @@
+"""How runs are read back from the ledger's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from guardrail.ledger.database import Execute, Row
+from guardrail.ledger.processes import is_alive
+from guardrail.ledger.records import (
+    CallRecord,
+    FindingRecord,
+    HoldRecord,
+    HoldResolved,
+    OutcomeRecord,
+    RecordedCall,
+    RecordedHold,
+    RunHistory,
+    RunRecord,
+    RunSummary,
+    StopRecord,
+    VerdictRecord,
+)
+from guardrail.ledger.rows import CALL_COLUMNS, FINDING_COLUMNS, OUTCOME_COLUMNS, RUN_COLUMNS, names
+
+_RUN = ", ".join(f"r.{column}" for column in (*RUN_COLUMNS, "opened", "ended"))
+_WIDTH = len(RUN_COLUMNS) + 2
+_DOUBTFUL = """SELECT COUNT(*) FROM calls c WHERE c.run = r.id AND c.effect <> 'read'
+    AND (c.outcome IS NULL OR c.outcome = 'in_doubt')
+    AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.run = c.run AND h.call = c.number AND h.resolved_at IS NOT NULL)"""
+_SUMMARY = f"""SELECT {_RUN},
+    (SELECT COUNT(*) FROM calls c WHERE c.run = r.id),
+    ({_DOUBTFUL}),
+    (SELECT COUNT(*) FROM holds h WHERE h.run = r.id AND h.resolved_at IS NULL),
+    (SELECT s.reason FROM stops s WHERE s.run = r.id),
+    v.kind,
+    (SELECT COUNT(*) FROM findings f WHERE f.run = r.id),
+    r.lost
+    FROM runs r LEFT JOIN verdicts v ON v.run = r.id"""
+
+
+def history(execute: Execute, run: str) -> RunHistory | None:
+    """Everything that is kept of a run but its pictures."""
+    for row in execute(f"SELECT {_RUN}, r.lost FROM runs r WHERE r.id = ?", (run,)):
+        *run_row, lost = row
+        record, ended, alive = _run(run_row)
+        return RunHistory(
+            run=record,
+            ended=ended,
+            alive=alive,
+            calls=_calls(execute, run),
+            holds=_holds(execute, run),
+            inputs={row[0]: row[1] for row in _of_run(execute, run, "inputs", ("name", "value"), "name")},
+            turns=tuple(row[0] for row in _of_run(execute, run, "turns", ("at",), "at")),
+            stop=next((StopRecord(*row) for row in _of_run(execute, run, "stops", names(StopRecord), "run")), None),
+            verdict=_verdict(execute, run),
+            lost=lost,
+        )
+    return None
+
+
+def summaries(
+    execute: Execute, *, open_only: bool, task: str | None, verdict: str | None, limit: int
+) -> tuple[RunSummary, ...]:
+    """The runs that fit, the latest first."""
+    wanted = {"r.task = ?": task, "v.kind = ?": verdict}
+    wanted = {condition: value for condition, value in wanted.items() if value is not None}
+    conditions = [*wanted, *(["r.ended IS NULL"] if open_only else [])]
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    rows = execute(f"{_SUMMARY}{where} ORDER BY r.started DESC, r.id LIMIT ?", (*wanted.values(), limit))
+    return tuple(_summary(row) for row in rows)
+
+
+def holders(execute: Execute, condition: str, value: object) -> list[tuple[RunRecord, bool | None]]:
+    """The runs that meet a condition, and whether each is open in a process that still lives."""
+    rows = execute(f"SELECT {_RUN} FROM runs r WHERE {condition}", (value,))
+    return [(record, alive) for record, _, alive in map(_run, rows)]
+
+
+def contents(execute: Execute, run: str) -> list[bytes]:
+    """The pictures of a run in their stored form."""
+    return [bytes(row[0]) for row in _of_run(execute, run, "pictures", ("content",), "place")]
+
+
+def _of_run(execute: Execute, run: str, table: str, columns: Sequence[str], order: str) -> list[Row]:
+    return execute(f"SELECT {', '.join(columns)} FROM {table} WHERE run = ? ORDER BY {order}", (run,))
+
+
+def _run(row: Sequence[Any]) -> tuple[RunRecord, float | None, bool | None]:
+    *values, opened, ended = row
+    record = RunRecord(*values)
+    return record, ended, is_alive(record.pid, record.host, opened) if ended is None else None
+
+
+def _summary(row: Row) -> RunSummary:
+    record, ended, alive = _run(row[:_WIDTH])
+    return RunSummary(record, ended, alive, *row[_WIDTH:])
+
+
+def _calls(execute: Execute, run: str) -> tuple[RecordedCall, ...]:
+    return tuple(_call(row) for row in _of_run(execute, run, "calls", CALL_COLUMNS + OUTCOME_COLUMNS, "number"))
+
+
+def _call(row: Row) -> RecordedCall:
+    call = CallRecord(*row[: len(CALL_COLUMNS)])
+    outcome, sign, message, action, executed, *rest = row[len(CALL_COLUMNS) :]
+    if outcome is None:
+        return RecordedCall(call, None)
+    return RecordedCall(
+        call, OutcomeRecord(call.run, call.number, outcome, sign, message, action, bool(executed), *rest)
+    )
+
+
+def _holds(execute: Execute, run: str) -> tuple[RecordedHold, ...]:
+    columns = (*names(HoldRecord), "resolved_by", "resolved_at")
+    return tuple(_hold(row) for row in _of_run(execute, run, "holds", columns, "number"))
+
+
+def _hold(row: Row) -> RecordedHold:
+    *values, by, at = row
+    hold = HoldRecord(*values)
+    return RecordedHold(hold, None if at is None else HoldResolved(hold.run, hold.number, by, at))
+
+
+def _verdict(execute: Execute, run: str) -> VerdictRecord | None:
+    for row in _of_run(execute, run, "verdicts", names(VerdictRecord), "run"):
+        found = _of_run(execute, run, "findings", FINDING_COLUMNS, "number")
+        return replace(VerdictRecord(*row), findings=tuple(map(_finding, found)))
+    return None
+
+
+def _finding(row: Row) -> FindingRecord:
+    finding = FindingRecord(*row)
+    return replace(finding, warning=bool(finding.warning))  # SQLite has no truth values, only 0 and 1

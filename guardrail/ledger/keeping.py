@@ -1,0 +1,152 @@
+"""How a picture is kept: compressed, values with their exact types, redacted columns as digests.
+
+It is stored column by column, because the values of a column are alike: that compresses well, and what is
+JSON's own needs no conversion. The stored form is JSON, so reading a file can do nothing but give values.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, TypeAlias, cast
+from uuid import UUID
+
+from guardrail.digests import Digest, new_key
+from guardrail.errors import LedgerError
+from guardrail.pictures import Key, Picture
+
+Stored: TypeAlias = Any
+"""What JSON can hold. A value that it cannot is an object with one member, which names the type."""
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+_QUICK = 1  # zlib's level; its default takes four times as long to save a tenth more
+
+
+def _base64(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+_Form: TypeAlias = tuple[str, Callable[[Any], Stored], Callable[[Stored], object]]
+
+_TYPES: Mapping[type, _Form] = {
+    Decimal: ("decimal", str, Decimal),
+    datetime: ("datetime", datetime.isoformat, datetime.fromisoformat),
+    date: ("date", date.isoformat, date.fromisoformat),
+    time: ("time", time.isoformat, time.fromisoformat),
+    timedelta: ("span", lambda v: (v.days, v.seconds, v.microseconds), lambda v: timedelta(*v)),
+    UUID: ("uuid", str, UUID),
+    bytes: ("bytes", _base64, base64.b64decode),
+    Digest: ("digest", lambda v: (_base64(v.key), _base64(v.code)), lambda v: Digest(*map(base64.b64decode, v))),
+    list: ("list", lambda v: [_store(item) for item in v], lambda v: [_restore(item) for item in v]),
+    tuple: ("tuple", lambda v: [_store(item) for item in v], lambda v: tuple(_restore(item) for item in v)),
+    dict: ("dict", lambda v: [_store(pair) for pair in v.items()], lambda v: dict(_restore(pair) for pair in v)),
+}
+_RESTORE = {name: restore for name, _, restore in _TYPES.values()}
+
+
+def pack(picture: Picture, redacted: Collection[str] = ()) -> bytes:
+    """The stored form of a picture.
+
+    The values of `redacted` columns, also where they are part of the key, become digests under a key of
+    this picture. Raises `LedgerError` for a value of a type that cannot be kept.
+    """
+    store = _Columns(picture, frozenset(redacted))
+    apart = any(row[: len(key)] != key for key, row in picture.rows.items())
+    form = {
+        "table": picture.table,
+        "key": picture.key,
+        "columns": picture.columns,
+        "kinds": dict(picture.kinds),
+        "generated": sorted(picture.generated),
+        "rows": store(picture.rows.values()),
+        "keys": store(picture.rows) if apart else None,
+    }
+    if picture.hashes is not None:
+        form |= {"hashed": store(picture.hashes), "hashes": [_base64(code) for code in picture.hashes.values()]}
+    return zlib.compress(json.dumps(form, separators=(",", ":")).encode(), _QUICK)
+
+
+def unpack(content: bytes) -> Picture:
+    """The picture whose stored form this is; redacted values are `Digest`s."""
+    form = json.loads(zlib.decompress(content))
+    rows = _rows(form["rows"])
+    width = len(form["key"])
+    keys = [row[:width] for row in rows] if form["keys"] is None else _rows(form["keys"])
+    hashes = map(base64.b64decode, form["hashes"]) if "hashes" in form else None
+    return Picture(
+        table=form["table"],
+        key=tuple(form["key"]),
+        columns=tuple(form["columns"]),
+        kinds=form["kinds"],
+        rows=dict(zip(keys, rows, strict=True)),
+        hashes=None if hashes is None else dict(zip(_rows(form["hashed"]), hashes, strict=True)),
+        generated=frozenset(form["generated"]),
+    )
+
+
+class _Columns:
+    """Turns the rows, or the keys, of one picture into stored columns."""
+
+    def __init__(self, picture: Picture, redacted: frozenset[str]) -> None:
+        self._table = picture.table
+        self._names = picture.columns
+        self._redacted = redacted
+        self._secret = new_key()
+
+    def __call__(self, rows: Iterable[Sequence[object]]) -> list[Stored]:
+        columns = zip(*rows, strict=True)
+        return [self._column(name, column) for name, column in zip(self._names, columns, strict=False)]
+
+    def _column(self, name: str, values: Sequence[object]) -> Stored:
+        try:
+            return _encode([Digest.of(v, self._secret) for v in values] if name in self._redacted else values)
+        except TypeError as error:
+            raise LedgerError(f"the picture of {self._table} cannot be kept: column {name}: {error}") from error
+
+
+def _rows(columns: Sequence[Stored]) -> list[Key]:
+    return list(zip(*map(_decode, columns), strict=True))
+
+
+def _encode(values: Sequence[object]) -> Stored:
+    """A column: as it is when JSON has all its types, under one type when it has one, else value by value."""
+    types = set(map(type, values))
+    if types <= _PLAIN:
+        return values
+    only = types - {type(None)}
+    if len(only) > 1:
+        return {"mixed": [_store(value) for value in values]}
+    name, store, _ = _form(only.pop())
+    return {name: [None if value is None else store(value) for value in values]}
+
+
+def _decode(column: Stored) -> Sequence[object]:
+    if isinstance(column, list):
+        return cast("list[object]", column)
+    ((name, values),) = column.items()
+    restore = _restore if name == "mixed" else _RESTORE[name]
+    return [None if value is None else restore(value) for value in values]
+
+
+def _store(value: object) -> Stored:
+    if type(value) in _PLAIN:
+        return value
+    name, store, _ = _form(type(value))
+    return {name: store(value)}
+
+
+def _restore(stored: Stored) -> Any:
+    if not isinstance(stored, dict):
+        return stored
+    ((name, value),) = cast("dict[str, Stored]", stored).items()
+    return _RESTORE[name](value)
+
+
+def _form(kind: type) -> _Form:
+    if kind not in _TYPES:
+        raise TypeError(f"a value of type {kind.__name__} is not one that a picture may hold")
+    return _TYPES[kind]

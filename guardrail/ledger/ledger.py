@@ -1,0 +1,316 @@
+"""The ledger: what is durable at once, what is written in groups, and what is read back."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection
+from typing import TypeVar
+
+from guardrail.errors import LedgerError
+from guardrail.ledger import transactions
+from guardrail.ledger.database import Database, Execute, Purpose
+from guardrail.ledger.histories import contents, history, holders, summaries
+from guardrail.ledger.keeping import pack, unpack
+from guardrail.ledger.lifetime import accompany
+from guardrail.ledger.records import (
+    CallRecord,
+    Entry,
+    PictureRecord,
+    RunHistory,
+    RunRecord,
+    RunSummary,
+    VerdictRecord,
+)
+from guardrail.ledger.rows import write, write_lost
+from guardrail.ledger.sqlite import SqliteDatabase
+from guardrail.pictures import Picture
+
+GROUP = 64
+"""So many entries are written together, at the latest."""
+
+DELAY = 0.1
+"""So many seconds an entry waits to be written, at the longest, while the ledger can be written."""
+
+MOST = 10_000
+"""So many entries wait while the ledger cannot be written; later ones are counted as lost."""
+
+PATIENCE = 5.0
+"""So many seconds a durable operation waits for other processes and threads."""
+
+_AGED = "COALESCE(r.ended, r.opened) < ?"
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class Ledger:
+    """The durable record of runs.
+
+    `open_run`, `intend` and `close_run` are durable when they return: what they record, and all that was
+    recorded before, outlives the process and a power failure. `record` never waits and never raises: its
+    entries are written with the next durable operation, in groups, or by a thread that lives while there is
+    something to write. While the ledger cannot be written, durable operations raise `LedgerError` and
+    entries wait.
+
+    Any method may be called from any thread, and several processes may use one file. A process that forks
+    keeps its ledger, and so does the child; each writes what it has recorded itself.
+
+    `place`: the path of a SQLite file, `memory` for none, or another `Database`.
+    """
+
+    def __init__(self, place: str | os.PathLike[str] | Database = "memory") -> None:
+        self._database: Database = SqliteDatabase(place) if isinstance(place, str | os.PathLike) else place
+        self._closed = False
+        self._trouble: LedgerError | None = None
+        self._start_afresh()
+        accompany(self)
+
+    # What is durable.
+
+    def open_run(self, run: RunRecord) -> None:
+        """Open a run, or take up one that is in the ledger: it keeps its inputs and its beginning.
+
+        Raises `LedgerError` also when the run is open in another process that still lives.
+        """
+        self._commit(transactions.open_run, run)
+
+    def intend(self, call: CallRecord) -> None:
+        """Record that a write is about to run. Raises `LedgerError`; then the write must not run."""
+        self._commit(transactions.intend, call)
+
+    def close_run(self, verdict: VerdictRecord) -> None:
+        """Close a run with its verdict.
+
+        The pictures of a verified run are dropped: what was proven right needs no rows to explain it.
+        """
+        self._commit(transactions.close_run, verdict)
+
+    def flush(self) -> None:
+        """Write what waits, durably."""
+        if self._buffer:
+            self._commit(transactions.no_more, None)
+
+    def close(self) -> None:
+        """Write what waits and let go of the database. After that, durable operations raise `LedgerError`."""
+        try:
+            self.flush()
+        except LedgerError as error:
+            raise LedgerError(f"{len(self._buffer)} records could not be written: {error}") from error
+        finally:
+            with self._lock:
+                self._closed = True
+                self._buffer.clear()
+                self._database.close()
+            self._pause.set()
+
+    # What waits.
+
+    def record(self, entry: Entry) -> None:
+        """Record something that may wait a moment. Never raises; what a full buffer cannot take is counted."""
+        waiting = len(self._buffer)
+        if waiting < MOST:
+            self._buffer.append(entry)
+        else:
+            self._lose(entry)
+        if self._idle or waiting >= GROUP - 1:
+            self._attend(waiting)
+
+    def keep_picture(self, run: str, picture: Picture, redacted_columns: Collection[str] = frozenset()) -> None:
+        """Keep a table's before-picture; it is durable with the next intent, before any write runs.
+
+        Of `redacted_columns` only digests are kept. Raises `LedgerError` for a value that cannot be kept, and
+        when the ledger cannot be written and no more can wait.
+        """
+        content = pack(picture, redacted_columns)
+        if self._closed or len(self._buffer) >= MOST:
+            raise self._trouble or self._is_closed()
+        self.record(PictureRecord(run, picture.table, content))
+
+    @property
+    def trouble(self) -> LedgerError | None:
+        """Why the entries that wait cannot be written at present; None when all is well."""
+        return self._trouble
+
+    # What is read back.
+
+    def load_run(self, run: str) -> RunHistory | None:
+        """Everything that is known of a run but its pictures; None when there is no such run."""
+        return self._read(lambda execute: history(execute, run))
+
+    def load_pictures(self, run: str) -> tuple[Picture, ...]:
+        """The before-pictures of a run; values of redacted columns are `Digest`s."""
+        return tuple(unpack(content) for content in self._read(lambda execute: contents(execute, run)))
+
+    def runs(
+        self, *, open_only: bool = False, task: str | None = None, verdict: str | None = None, limit: int = 100
+    ) -> tuple[RunSummary, ...]:
+        """The runs that fit all that is given, the latest first."""
+        return self._read(
+            lambda execute: summaries(execute, open_only=open_only, task=task, verdict=verdict, limit=limit)
+        )
+
+    def remarks(self) -> tuple[str, ...]:
+        """What an operator should know: files that others may read, entries that cannot be written."""
+        return self._database.remarks() + (() if self._trouble is None else (str(self._trouble),))
+
+    def delete(self, run: str | None = None, *, older_than: float | None = None) -> int:
+        """Delete one run, or all that ended more than so many seconds ago; says how many.
+
+        A run that is open in a living process is not deleted: alone it is a `LedgerError`, among others it
+        stays. A run that was cut off counts as ended when it was opened.
+        """
+        if (run is None) == (older_than is None):
+            raise ValueError("delete() takes the id of a run or an age, one of them")
+        condition = ("r.id = ?", run) if older_than is None else (_AGED, time.time() - older_than)
+        found = self._read(lambda execute: holders(execute, *condition))
+        if run is not None and any(alive for _, alive in found):
+            raise LedgerError(f"the run {run} is open in process {found[0][0].pid}: end it before it is deleted")
+        doomed = [record.id for record, alive in found if not alive]
+        if doomed:
+            self._commit(transactions.delete, doomed, "erase")
+        return len(doomed)
+
+    # The buffer.
+
+    def _start_afresh(self) -> None:
+        """Begin with nothing recorded and no thread: in a new ledger, and in a child after a fork."""
+        self._buffer: list[Entry] = []
+        self._lost = Counter[str]()
+        self._lock = threading.Lock()  # for the database, and for taking entries out of the buffer
+        self._guard = threading.RLock()  # for what is below; a finaliser may record in the middle of it
+        self._idle = True  # no thread looks after the buffer
+        self._pause = threading.Event()
+
+    def _attend(self, waiting: int) -> None:
+        """See to it that the buffer is written: a full group at once, unless somebody else is at it."""
+        if self._closed:
+            self._buffer.clear()
+            return
+        if self._idle and self._claim():
+            self._start_thread()
+        if waiting >= GROUP - 1 and self._trouble is None and self._lock.acquire(blocking=False):
+            try:
+                self._write_quietly(patience=0)
+            finally:
+                self._lock.release()
+
+    def _start_thread(self) -> None:
+        try:
+            threading.Thread(target=self._look_after, name="guardrail-ledger", daemon=True).start()
+        except RuntimeError:  # no further thread is to be had; then the next durable operation writes
+            self._idle = True
+
+    def _look_after(self) -> None:
+        """Write the buffer in a moment, and go when nothing is left."""
+        delay = DELAY
+        while True:
+            self._pause.wait(delay)
+            with self._lock:
+                self._write_quietly(patience=DELAY)
+            delay = DELAY if self._trouble is None else min(2 * delay, PATIENCE)
+            # Whoever records looks at `_idle` after adding its entry: either it sees that nobody is here any
+            # more, or its entry is seen here.
+            if not self._buffer:
+                self._idle = True
+                if not self._buffer or not self._claim():
+                    return
+
+    def _claim(self) -> bool:
+        """Become the one who looks after the buffer, unless another was faster."""
+        with self._guard:
+            was_idle, self._idle = self._idle, False
+        return was_idle
+
+    def _lose(self, entry: Entry) -> None:
+        with self._guard:
+            self._lost[entry.run] += 1
+
+    # The database.
+
+    def _commit(self, work: Callable[[Execute, S], object], subject: S, purpose: Purpose = "durable") -> None:
+        """Do some work on a subject in one transaction with all that waits; durable when this returns."""
+        patience = self._acquire(PATIENCE)
+        try:
+            self._write(work, subject, purpose, patience)
+        finally:
+            self._lock.release()
+
+    def _read(self, work: Callable[[Execute], T]) -> T:
+        """Read from one snapshot, in which everything recorded so far is to be found."""
+        patience = self._acquire(PATIENCE)
+        try:
+            self._write_quietly(patience=DELAY)
+            execute = self._database.begin("look", patience)
+            try:
+                return work(execute)
+            finally:
+                self._database.roll_back()
+        finally:
+            self._lock.release()
+
+    def _acquire(self, patience: float) -> float:
+        """Have the database to oneself, until the lock is released; returns what is left of one's patience."""
+        if not self._lock.acquire(blocking=False):
+            begin = time.monotonic()
+            if not self._lock.acquire(timeout=patience):
+                raise LedgerError(f"the ledger {self._database.name} has been busy for {patience:g} s: try again")
+            patience = max(patience - (time.monotonic() - begin), 0)
+        if self._closed:
+            self._lock.release()
+            raise self._is_closed()
+        return patience
+
+    def _write_quietly(self, patience: float) -> None:
+        """Write what waits; if that cannot be done, it goes on waiting."""
+        if not self._buffer or self._closed:
+            return
+        try:
+            self._write(transactions.no_more, None, "group", patience)
+        except LedgerError as error:
+            self._trouble = error
+
+    def _write(self, work: Callable[[Execute, S], object], subject: S, purpose: Purpose, patience: float) -> None:
+        """Write what waits, then do the work; nothing leaves the buffer before it is committed."""
+        entries, lost = self._buffer[:], self._lost and Counter(self._lost)
+        execute = self._database.begin(purpose, patience)
+        try:
+            if entries:
+                write(execute, entries)
+            if lost:
+                write_lost(execute, lost)
+            work(execute, subject)
+            self._database.commit()
+        except BaseException:
+            self._database.roll_back()
+            raise
+        del self._buffer[: len(entries)]
+        self._trouble = None
+        if lost:
+            with self._guard:
+                self._lost -= lost
+
+    def _is_closed(self) -> LedgerError:
+        return LedgerError(f"the ledger {self._database.name} is closed")
+
+    # The process. SQLite's locks belong to a process, and its notes about them would be copied into a child:
+    # with a copy of an open connection it would write without a lock. So none is open while it forks.
+
+    def before_fork(self) -> None:
+        """Finish what is being written and let go of the database until the fork is done."""
+        self._lock.acquire()
+        self._database.leave()
+
+    def after_fork_in_parent(self) -> None:
+        """Go on."""
+        self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        """Begin anew: what waited is the parent's to write."""
+        self._start_afresh()
+
+    def before_exit(self) -> None:
+        """Write what waits."""
+        self.flush()

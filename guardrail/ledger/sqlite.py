@@ -1,0 +1,281 @@
+"""The ledger's tables in a SQLite file, or in memory."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from guardrail.errors import LedgerError
+from guardrail.ledger.database import Execute, Purpose, Row, RowRefused
+from guardrail.ledger.migrations import MIGRATIONS, Migration
+
+_MARK = 0x67726C64  # "grld" in the file's header tells a ledger from another application's database
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_REFUSED = (
+    sqlite3.IntegrityError,
+    sqlite3.DataError,
+    sqlite3.InterfaceError,
+    sqlite3.ProgrammingError,
+    OverflowError,
+)
+
+_PAUSE = 0.002  # seconds between two tries to get a lock: about what a commit takes
+
+_FULL = "the disk is full", "free some space, or delete old runs"
+_UNREADABLE = "it cannot be read or written", "check the disk, and the limits and rights of this process"
+_CLOSED_TO_US = "it cannot be opened", "check that its folder exists and that this user may write there"
+_DAMAGED = "it is damaged", "move it aside and keep it for inspection; a new one is made"
+_FAULTS = {
+    sqlite3.SQLITE_FULL: _FULL,
+    sqlite3.SQLITE_IOERR: _UNREADABLE,
+    sqlite3.SQLITE_CANTOPEN: _CLOSED_TO_US,
+    sqlite3.SQLITE_PERM: _CLOSED_TO_US,
+    sqlite3.SQLITE_READONLY: ("it may not be written", "give this user the right to write the file and its folder"),
+    sqlite3.SQLITE_NOTADB: ("it is not a SQLite database", "name another path for the ledger"),
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_BUSY: ("another process keeps it locked", "end that process, or its open transaction"),
+}
+
+
+class SqliteDatabase:
+    """A SQLite file in write-ahead mode, made on the first write, readable by its owner only.
+
+    `path`: the file, or `memory` for none. A durable commit is synced to the disk (`synchronous=FULL`); the
+    others are not, so they outlive the process but not a power failure until the next durable one. `schema`
+    is the steps that lead to the schema in use.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], schema: Sequence[Migration] = MIGRATIONS) -> None:
+        self._path = None if path == "memory" else Path(path).absolute()
+        self._schema = schema
+        self._connection: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None
+        self._set_up_for: Purpose | None = None
+
+    @property
+    def name(self) -> str:
+        """The file's path, or `memory`."""
+        return str(self._path or "memory")
+
+    def begin(self, purpose: Purpose, patience: float) -> Execute:
+        """See `Database`. The lock to write is taken first, so nothing comes between reading and writing."""
+        if purpose == "look" and self._is_missing():
+            return _nothing
+        deadline = 0.0
+        while True:
+            try:
+                self._start(purpose)
+                return self._execute
+            except sqlite3.Error as error:
+                self.roll_back()
+                now = time.monotonic()
+                deadline = deadline or now + patience
+                if _code(error) not in _BUSY or now >= deadline:
+                    raise self._fault(error) from error
+            time.sleep(_PAUSE)
+
+    def commit(self) -> None:
+        """See `Database`."""
+        connection = self._connection
+        if connection is None or not connection.in_transaction:
+            return
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise self._fault(error) from error
+        if self._set_up_for == "erase":
+            self._shorten(connection)
+
+    def roll_back(self) -> None:
+        """See `Database`."""
+        with suppress(sqlite3.Error):  # the error that led here is what is told
+            if self._connection is not None and self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+    def remarks(self) -> tuple[str, ...]:
+        """See `Database`: files that others may read or write."""
+        if self._path is None or os.name != "posix":
+            return ()
+        files = [Path(f"{self._path}{ending}") for ending in ("", "-wal", "-shm")]
+        return tuple(
+            f"{file} can be read or changed by others (mode {mode:o}): chmod 600 it"
+            for file in files
+            if file.exists() and (mode := stat.S_IMODE(file.stat().st_mode)) & 0o077
+        )
+
+    def leave(self) -> None:
+        """See `Database`. A database in memory stays as long as it is used."""
+        if self._path is not None:
+            self.close()
+
+    def close(self) -> None:
+        """See `Database`."""
+        connection, self._connection, self._identity = self._connection, None, None
+        if connection is not None:
+            with suppress(sqlite3.Error):  # there is nothing that could be done about it
+                connection.close()
+
+    # Transactions.
+
+    def _start(self, purpose: Purpose) -> None:
+        """Do what needs a lock, as far as it is had."""
+        connection = self._connected()
+        if purpose == "look":
+            connection.execute("BEGIN")
+            connection.execute("SELECT 1 FROM runs").close()  # the snapshot is taken by the first look
+            return
+        if purpose != self._set_up_for:
+            self._set_up(connection, purpose)
+        connection.execute("BEGIN IMMEDIATE")
+
+    def _set_up(self, connection: sqlite3.Connection, purpose: Purpose) -> None:
+        """Have commits synced to the disk or not, and the deleted overwritten or not."""
+        connection.execute(f"PRAGMA synchronous = {'NORMAL' if purpose == 'group' else 'FULL'}")
+        connection.execute(f"PRAGMA secure_delete = {'ON' if purpose == 'erase' else 'OFF'}")
+        self._set_up_for = purpose
+
+    def _execute(self, statement: str, values: Sequence[object] = (), /) -> list[Row]:
+        assert self._connection is not None
+        try:
+            return self._connection.execute(statement, values).fetchall()
+        except UnicodeEncodeError:  # half of a surrogate pair, which JSON may carry and no encoding has
+            return self._execute(statement, [_encodable(value) for value in values])
+        except _REFUSED as error:
+            raise RowRefused(_reason(error), str(error)) from error
+        except sqlite3.Error as error:
+            raise self._fault(error) from error
+
+    def _shorten(self, connection: sqlite3.Connection) -> None:
+        """Give space back, as far as nobody is in the way; what is not done now is done another time."""
+        with suppress(sqlite3.Error):
+            connection.execute("PRAGMA incremental_vacuum").fetchall()
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    # The connection.
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = self._connect()
+            self._identity = self._identify()
+        elif self._path is not None and self._identify() != self._identity:
+            self.close()
+            raise LedgerError(
+                f"the ledger {self.name} was deleted or replaced while it was in use: its open runs cannot go on; "
+                "start them again, a new ledger is made"
+            )
+        return self._connection
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._path is not None:
+            self._create(self._path)
+        connection = sqlite3.connect(
+            self._path or ":memory:", timeout=0, isolation_level=None, check_same_thread=False, cached_statements=64
+        )
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _create(self, path: Path) -> None:
+        """Make the file for its owner's eyes only, before SQLite would make it for everybody's."""
+        try:
+            for folder in reversed([p for p in path.parents if not p.exists()]):
+                folder.mkdir(mode=0o700, exist_ok=True)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise LedgerError(
+                f"the ledger {self.name} cannot be opened ({error.strerror}): name a path that this user may write"
+            ) from error
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Set the connection up and bring the schema to the present."""
+        version = self._version(connection)
+        if version == 0:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA fullfsync = ON")  # where the usual sync does not reach the medium (macOS)
+        connection.execute("PRAGMA foreign_keys = ON")
+        self._set_up_for = None
+        for step in range(version, len(self._schema)):
+            self._migrate(connection, step)
+
+    def _version(self, connection: sqlite3.Connection) -> int:
+        """The schema's version, 0 for an empty file; `LedgerError` for what is no ledger, or too new."""
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        mark = int(connection.execute("PRAGMA application_id").fetchone()[0])
+        filled = connection.execute("SELECT EXISTS (SELECT 1 FROM sqlite_master)").fetchone()[0]
+        if mark != _MARK and (filled or version):
+            raise LedgerError(f"{self.name} is another application's database: name another path for the ledger")
+        if version > len(self._schema):
+            raise LedgerError(
+                f"the ledger {self.name} was written by a newer version of the library (schema {version}, this "
+                f"one knows {len(self._schema)}): upgrade the library, or name another path for the ledger"
+            )
+        return version
+
+    def _migrate(self, connection: sqlite3.Connection, step: int) -> None:
+        """Take one step, unless another process has just taken it."""
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if self._version(connection) == step:
+                for statement in self._schema[step]:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {_MARK}")
+                connection.execute(f"PRAGMA user_version = {step + 1}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.rollback()
+            raise
+
+    def _is_missing(self) -> bool:
+        return self._connection is None and (self._path is None or not self._path.exists())
+
+    def _identify(self) -> tuple[int, int] | None:
+        """Which file lies at the path: a connection goes on writing into a file that was deleted."""
+        if self._path is None:
+            return None
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _fault(self, error: sqlite3.Error) -> LedgerError:
+        """The error in plain words. But for a lock and a full disk, a new connection has a better chance."""
+        code = _code(error)
+        if code not in (*_BUSY, sqlite3.SQLITE_FULL):
+            self.leave()
+        what, advice = _FAULTS.get(code, ("it does not work", "see the error of SQLite"))
+        return LedgerError(f"the ledger {self.name} cannot be used: {what} ({error}); {advice}")
+
+
+def _code(error: sqlite3.Error) -> int:
+    """SQLite's primary result code; 0 for an error of the Python module itself."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _reason(error: Exception) -> Literal["duplicate", "orphan", "value"]:
+    match getattr(error, "sqlite_errorname", ""):
+        case "SQLITE_CONSTRAINT_FOREIGNKEY":
+            return "orphan"
+        case "SQLITE_CONSTRAINT_PRIMARYKEY":
+            return "duplicate"
+        case _:
+            return "value"
+
+
+def _encodable(value: object) -> object:
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+
+
+def _nothing(statement: str, values: Sequence[object] = (), /) -> list[Row]:
+    """Execute where there is nothing yet."""
+    return []

@@ -1,0 +1,280 @@
+"""Backtest: recorded runs replayed against a real database, to see what a policy would have done."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from guardrail.calls import Stop, VerdictKind
+from guardrail.declare.configuration import Configuration, StoreDeclaration
+from guardrail.declare.policies import Policy
+from guardrail.declare.tools import Tool
+from guardrail.recorded.database import RecordedConnection, RecordedDatabase
+from guardrail.recorded.expected import STORE, contract
+from guardrail.recorded.format import RecordedCall, RecordedRun, RecordedRunsError, RecordedTask, Recording, read
+from guardrail.run.guard import Guard
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What one recorded run came to: its label, the verdict of its end state, where it would have stopped."""
+
+    run_id: str
+    passed: bool
+    state_is_right: bool
+    fault: str | None
+    verdict: VerdictKind
+    stop: Stop | None
+    open_holds: int
+    findings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many of a group of runs: `[count, total]` in JSON."""
+
+    count: int = 0
+    total: int = 0
+
+    def __add__(self, hit: bool) -> Share:
+        """The share with one more run counted."""
+        return Share(self.count + hit, self.total + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Shares of the passed runs, of the failed ones, and by fault where the recording names faults."""
+
+    passed: Share = Share()
+    failed: Share = Share()
+    by_fault: Mapping[str, Share] = field(default_factory=dict[str, Share])
+
+
+@dataclass(frozen=True, slots=True)
+class BacktestReport:
+    """What a policy would have done with a folder of recorded runs.
+
+    `state` is the verdict on the end state against its label (positive: the state is wrong). `stops` are the
+    runs that the policy would have stopped, `open_holds` those that it would not have stopped but that
+    ended with an unresolved failure.
+    """
+
+    name: str
+    policy: str
+    seconds: float
+    replayed: tuple[Replayed, ...]
+
+    @property
+    def state(self) -> dict[str, int]:
+        """The confusion of the state's verdict with its label."""
+        counts = dict.fromkeys(("true_positive", "false_positive", "true_negative", "false_negative", "unverified"), 0)
+        for run in self.replayed:
+            counts[_confusion(run)] += 1
+        return counts
+
+    @property
+    def stops(self) -> Shares:
+        """The runs that the policy would have stopped."""
+        return _shares(self.replayed, lambda run: run.stop is not None)
+
+    @property
+    def open_holds(self) -> Shares:
+        """The runs that would not have been stopped and ended with an open hold."""
+        return _shares(self.replayed, lambda run: run.stop is None and run.open_holds > 0)
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as plain data."""
+        return {
+            "folder": self.name,
+            "policy": self.policy,
+            "runs": len(self.replayed),
+            "seconds": round(self.seconds, 2),
+            "state": self.state,
+            "stops": _plain(self.stops),
+            "open_holds": _plain(self.open_holds),
+        }
+
+
+def backtest(
+    folder: Path,
+    policy: str | Policy = "balanced",
+    *,
+    jobs: int | None = None,
+    limit: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> BacktestReport:
+    """Replay the runs of a folder; raises `RecordedRunsError` and `ConfigurationError`.
+
+    `jobs` is the number of processes (default: one a processor), `limit` replays only so many runs;
+    `progress` is called with how many of how many runs are done.
+    """
+    started = time.perf_counter()
+    recording = read(folder)
+    runs = recording.runs[:limit]
+    groups = _groups(runs)
+    replayed: list[Replayed] = []
+    for results in _played(recording, policy, groups, jobs or os.cpu_count() or 1):
+        replayed.extend(results)
+        progress(len(replayed), len(runs))
+    order = {run.run_id: number for number, run in enumerate(runs)}
+    replayed.sort(key=lambda run: order[run.run_id])
+    name = policy if isinstance(policy, str) else policy.name
+    return BacktestReport(recording.name, name, time.perf_counter() - started, tuple(replayed))
+
+
+def _groups(runs: Iterable[RecordedRun]) -> list[list[RecordedRun]]:
+    """The runs by task: they share a database and a contract."""
+    groups: dict[str, list[RecordedRun]] = {}
+    for run in runs:
+        groups.setdefault(run.task_id, []).append(run)
+    return list(groups.values())
+
+
+def _played(
+    recording: Recording, policy: str | Policy, groups: list[list[RecordedRun]], jobs: int
+) -> Iterator[list[Replayed]]:
+    if jobs == 1 or len(groups) == 1:
+        with TemporaryDirectory(prefix="guardrail-") as folder:
+            player = _Player(recording, policy, Path(folder))
+            yield from map(player.play, groups)
+        return
+    # A fresh interpreter: a copy of this one might hold a lock of another thread's.
+    context = multiprocessing.get_context("spawn")
+    with (
+        TemporaryDirectory(prefix="guardrail-") as folder,
+        ProcessPoolExecutor(jobs, context, _start, (recording, policy, folder)) as pool,
+    ):
+        yield from pool.map(_play, groups, chunksize=max(1, len(groups) // (jobs * 8)))
+
+
+_player: _Player | None = None
+"""The player of a worker process."""
+
+
+def _start(recording: Recording, policy: str | Policy, folder: str) -> None:
+    global _player
+    own = Path(folder) / str(os.getpid())
+    own.mkdir()
+    _player = _Player(recording, policy, own)
+
+
+def _play(runs: list[RecordedRun]) -> list[Replayed]:
+    assert _player is not None
+    return _player.play(runs)
+
+
+class _Player:
+    """Plays runs in a folder of its own."""
+
+    def __init__(self, recording: Recording, policy: str | Policy, folder: Path) -> None:
+        self._recording = recording
+        self._policy = policy
+        self._folder = folder
+
+    def play(self, runs: list[RecordedRun]) -> list[Replayed]:
+        """Replay the runs of one task, each on a fresh copy of its database."""
+        task = self._recording.tasks[runs[0].task_id]
+        database = self._database(task, runs)
+        with self._guard(task) as guard:
+            return [self._replay(guard, database, run) for run in runs]
+
+    def _replay(self, guard: Guard, database: RecordedDatabase, run: RecordedRun) -> Replayed:
+        connection = database.copy(self._folder / "run.db")
+        try:
+            with guard.run("task", stores={STORE: str(connection.path)}) as guarded:
+                turn = run.calls[0].turn if run.calls else None
+                for call in run.calls:
+                    if call.turn != turn:
+                        turn = call.turn
+                        guarded.user_turn()
+                    tool = _Tool(call, connection)
+                    guarded.call(call.tool, call.args, tool)
+                    if tool.error is not None:
+                        raise RecordedRunsError(
+                            f"{self._recording.name}: run {run.run_id}: a change recorded of {call.tool} cannot be "
+                            f"made: {tool.error}"
+                        ) from tool.error
+        finally:
+            connection.close()
+        verdict = guarded.verdict
+        assert verdict is not None
+        return Replayed(
+            run.run_id,
+            run.passed,
+            run.state_is_right,
+            run.fault,
+            verdict.kind,
+            guarded.would_stop,
+            guarded.open_holds,
+            tuple(map(str, verdict.findings)),
+        )
+
+    def _guard(self, task: RecordedTask) -> Guard:
+        return Guard(
+            Configuration(
+                policy=self._policy,
+                mode="observe",
+                stores={STORE: StoreDeclaration(url=f"sqlite:///{self._folder / 'run.db'}")},
+                tools={name: Tool(effect=effect) for name, effect in self._recording.effects.items()},
+                tasks={"task": contract(task, self._recording.tables_of(task))},
+                ledger="memory",
+            )
+        )
+
+    def _database(self, task: RecordedTask, runs: list[RecordedRun]) -> RecordedDatabase:
+        path = self._folder / "initial.db"
+        path.unlink(missing_ok=True)
+        changes = [*task.expected_changes, *(c for run in runs for call in run.calls for c in call.changes)]
+        return RecordedDatabase(path, self._recording.tables_of(task), changes)
+
+
+class _Tool:
+    """A recorded call as a tool: it makes the recorded changes and returns the recorded result."""
+
+    def __init__(self, call: RecordedCall, connection: RecordedConnection) -> None:
+        self._call = call
+        self._connection = connection
+        self.error: sqlite3.Error | None = None
+
+    def __call__(_self, /, **args: object) -> object:
+        try:
+            _self._connection.apply(_self._call.changes)
+        except sqlite3.Error as error:
+            _self.error = error
+        return _self._call.result
+
+
+def _confusion(run: Replayed) -> str:
+    if run.verdict == "unverified":
+        return "unverified"
+    wrong = run.verdict == "silent_failure"
+    if run.state_is_right:
+        return "false_positive" if wrong else "true_negative"
+    return "true_positive" if wrong else "false_negative"
+
+
+def _shares(runs: Iterable[Replayed], hit: Callable[[Replayed], bool]) -> Shares:
+    passed, failed = Share(), Share()
+    by_fault: dict[str, Share] = {}
+    for run in runs:
+        it = hit(run)
+        passed, failed = (passed + it, failed) if run.passed else (passed, failed + it)
+        if run.fault is not None:
+            by_fault[run.fault] = by_fault.get(run.fault, Share()) + it
+    return Shares(passed, failed, dict(sorted(by_fault.items())))
+
+
+def _plain(shares: Shares) -> dict[str, Any]:
+    return {
+        "passed": [shares.passed.count, shares.passed.total],
+        "failed": [shares.failed.count, shares.failed.total],
+        "by_fault": {fault: [share.count, share.total] for fault, share in shares.by_fault.items()},
+    }

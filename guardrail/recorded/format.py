@@ -1,0 +1,192 @@
+"""The format of recorded runs: a folder of tasks, runs and the tables they began with.
+
+tasks.jsonl                  one task a line: task_id, instruction, expected_changes, tables?, free_text_columns?
+runs.jsonl or runs.jsonl.gz  one run a line: run_id, task_id, passed, state_ok?, calls, ...
+database.json                the initial tables of all tasks; or each task has its own `tables`
+tools.json                   the effect of each tool; or each call says whether it `writes`
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from guardrail.calls import Effect
+from guardrail.errors import GuardrailError
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class RecordedRunsError(GuardrailError):
+    """A folder of recorded runs cannot be read; says which file, which line and what is wrong."""
+
+
+class Recorded(BaseModel):
+    """A recorded thing; fields that the format does not name are left alone."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class RowChange(Recorded):
+    """A change of one row; an update lists changed columns only, nested JSON whole."""
+
+    table: str
+    kind: Literal["insert", "update", "delete"]
+    key: tuple[Any, ...]
+    before: Mapping[str, Any] = {}
+    after: Mapping[str, Any] = {}
+
+
+class RecordedTable(Recorded):
+    """A table as it was at the beginning: its key columns and its rows."""
+
+    key: tuple[str, ...]
+    rows: tuple[Mapping[str, Any], ...]
+
+
+Tables = Mapping[str, RecordedTable]
+
+
+class RecordedTask(Recorded):
+    """A task: `expected_changes` is the complete right outcome, nothing else may change.
+
+    `free_text_columns` names, by table, the columns whose wording is left open.
+    """
+
+    task_id: str
+    instruction: str = ""
+    expected_changes: tuple[RowChange, ...]
+    tables: Tables | None = None
+    free_text_columns: Mapping[str, tuple[str, ...]] = {}
+
+
+class RecordedCall(Recorded):
+    """A call: what the model was given, how many user messages came before it, and what it changed."""
+
+    tool: str
+    args: Mapping[str, Any]
+    result: Any
+    writes: bool = False
+    turn: int | None = None
+    changes: tuple[RowChange, ...] = ()
+
+
+class RecordedRun(Recorded):
+    """A run and its label: `passed`, and `state_ok` where the state alone is labelled."""
+
+    run_id: str
+    task_id: str
+    passed: bool
+    state_ok: bool | None = None
+    ended: str = ""
+    fault: str | None = None
+    label_uncertain: bool = False
+    calls: tuple[RecordedCall, ...]
+
+    @property
+    def state_is_right(self) -> bool:
+        """The label of the final state."""
+        return self.passed if self.state_ok is None else self.state_ok
+
+
+class _Database(Recorded):
+    tables: Tables
+
+
+class _ToolEffect(Recorded):
+    effect: Effect
+
+
+class _Tools(Recorded):
+    tools: Mapping[str, _ToolEffect]
+
+
+class Recording(Recorded):
+    """A folder of recorded runs, read whole; runs of uncertain label are left out."""
+
+    name: str
+    tasks: Mapping[str, RecordedTask]
+    runs: tuple[RecordedRun, ...]
+    effects: Mapping[str, Effect]
+    tables: Tables | None
+
+    def tables_of(self, task: RecordedTask) -> Tables:
+        """The tables that a run of this task begins with."""
+        tables = self.tables if task.tables is None else task.tables
+        if tables is None:
+            raise RecordedRunsError(
+                f"{self.name}: task {task.task_id} has no tables: give it its own, or the folder a database.json"
+            )
+        return tables
+
+
+def read(folder: Path) -> Recording:
+    """Read a folder of recorded runs; raises `RecordedRunsError`."""
+    if not folder.is_dir():
+        raise RecordedRunsError(f"{folder} is no folder: give the folder that holds tasks.jsonl and runs.jsonl")
+    tasks = {task.task_id: task for task in _lines(_first(folder, "tasks.jsonl", "tasks.jsonl.gz"), RecordedTask)}
+    path = _first(folder, "runs.jsonl", "runs.jsonl.gz")
+    runs = tuple(run for run in _lines(path, RecordedRun) if not run.label_uncertain)
+    for run in runs:
+        if run.task_id not in tasks:
+            raise RecordedRunsError(
+                f"{path}: run {run.run_id} is of task {run.task_id}, which tasks.jsonl does not have"
+            )
+    database = folder / "database.json"
+    return Recording(
+        name=folder.name,
+        tasks=tasks,
+        runs=runs,
+        effects=_effects(folder / "tools.json", runs),
+        tables=_whole(database, _Database).tables if database.exists() else None,
+    )
+
+
+def _effects(path: Path, runs: tuple[RecordedRun, ...]) -> dict[str, Effect]:
+    """The effect of each tool: as declared beside the runs, else a write if any call of it wrote."""
+    if path.exists():
+        return {name: tool.effect for name, tool in _whole(path, _Tools).tools.items()}
+    effects: dict[str, Effect] = {}
+    for run in runs:
+        for call in run.calls:
+            if call.writes or call.tool not in effects:
+                effects[call.tool] = "write" if call.writes else "read"
+    return effects
+
+
+def _first(folder: Path, *names: str) -> Path:
+    for name in names:
+        if (folder / name).exists():
+            return folder / name
+    raise RecordedRunsError(f"{folder} has no {names[0]}: see the format in docs/recorded-runs.md")
+
+
+def _lines(path: Path, model: type[M]) -> Iterator[M]:
+    number = 1
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            for line in file:
+                if line.strip():
+                    yield model.model_validate(json.loads(line))
+                number += 1
+    except (ValidationError, ValueError, OSError, EOFError) as error:
+        raise RecordedRunsError(f"{path}:{number}: {_short(error)}") from error
+
+
+def _whole(path: Path, model: type[M]) -> M:
+    try:
+        return model.model_validate(json.loads(path.read_bytes()))
+    except (ValidationError, ValueError, OSError) as error:
+        raise RecordedRunsError(f"{path}: {_short(error)}") from error
+
+
+def _short(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return str(error)

@@ -1,0 +1,106 @@
+"""A task's contract made live: its queries proved, its tables named, ready to be asked about."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from guardrail.declare.contracts import Alternative, Check, PythonCheck, Task, Watch
+from guardrail.declare.durations import seconds
+from guardrail.declare.texts import function_name
+from guardrail.query.proof import Dialect, Query, prove, prove_condition
+from guardrail.state.contract import Contract
+
+
+@dataclass(frozen=True, slots=True)
+class LiveWatch:
+    """A declared table: where it lies, and how it is looked at."""
+
+    store: str
+    table: str
+    declared: Watch
+    key: tuple[str, ...] | None
+    where: Query | None
+
+    @property
+    def place(self) -> str:
+        """Its name in the contract."""
+        return f"{self.store}.{self.table}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredQuery:
+    """A proved query and the store it is for."""
+
+    store: str
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCheck:
+    """A check of the end state: a query with the answer it must give, or a Python function."""
+
+    name: str
+    because: str
+    query: StoredQuery | None
+    equals: Any
+    function: Callable[..., Any] | None
+
+
+class LiveContract:
+    """What a run of the task must have done, ready to be verified."""
+
+    def __init__(self, name: str, task: Task, dialects: Mapping[str, Dialect]) -> None:
+        self.name = name
+        self.task = task
+        self.contract = Contract.of(task, name)
+        self.settle = seconds(task.settle)
+        self.stores = task.stores if task.stores is not None else tuple(dialects)
+        self.watched = (
+            None if task.watch is None else tuple(_watch(place, watch, dialects) for place, watch in task.watch.items())
+        )
+        self.lets = {n: StoredQuery(let.store, prove(let.rows, dialects[let.store])) for n, let in task.let.items()}
+        alternatives: Mapping[str, Alternative] = task.any_of or {}
+        self.whens = {
+            branch: StoredQuery(a.when.store, prove(a.when.sql, dialects[a.when.store]))
+            for branch, a in alternatives.items()
+            if a.when is not None
+        }
+        self.checks = tuple(_check(check, number, dialects) for number, check in enumerate(task.checks, 1))
+        self.branch_checks = {
+            branch: tuple(_check(check, number, dialects) for number, check in enumerate(a.checks, 1))
+            for branch, a in alternatives.items()
+        }
+
+    @property
+    def looks(self) -> bool:
+        """Whether pictures are taken at all (a task of checks alone may watch nothing)."""
+        return bool(self.contract.branches)
+
+
+def _watch(place: str, watch: Watch, dialects: Mapping[str, Dialect]) -> LiveWatch:
+    store, _, table = place.partition(".")
+    key = (watch.key,) if isinstance(watch.key, str) else watch.key
+    where = None if watch.where is None else prove_condition(watch.where, dialects[store])
+    return LiveWatch(store, table, watch, key, where)
+
+
+def _check(check: Check, number: int, dialects: Mapping[str, Dialect]) -> LiveCheck:
+    name = check.name or f"check {number}"
+    if isinstance(check, PythonCheck):
+        return LiveCheck(name, check.because, None, True, _function(check.python))
+    return LiveCheck(
+        name, check.because, StoredQuery(check.store, prove(check.sql, dialects[check.store])), check.equals, None
+    )
+
+
+def _function(named: str | Callable[..., Any]) -> Callable[..., Any]:
+    if callable(named):
+        return named
+    module, name = function_name(named)
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return cast("Callable[..., Any]", found)

@@ -1,0 +1,121 @@
+"""A run's history: how holds are recorded, and how a run is taken up again from what was recorded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from guardrail.calls import Finding, Stop, Verdict
+from guardrail.decide.holds import Hold
+from guardrail.decide.operations import Operation, OperationState
+from guardrail.ledger.records import FindingRecord, HoldRecord, RecordedCall, RunHistory, VerdictRecord
+from guardrail.telemetry.redaction import redact_text, snapshot_text
+
+
+def hold_record(run: str, hold: Hold, redact: Collection[str]) -> HoldRecord:
+    """A hold as the ledger keeps it; its number is that of the call that opened it."""
+    rest = {
+        "effect": hold.effect,
+        "looked_for": hold.looked_for,
+        "retries": hold.retries,
+        "series": None if hold.series is None else json.loads(snapshot_text(hold.series, redact)),
+    }
+    return HoldRecord(
+        run,
+        hold.call,
+        hold.call,
+        hold.tool,
+        hold.outcome,
+        redact_text(hold.detail),
+        snapshot_text(hold.args, redact),
+        json.dumps(rest),
+    )
+
+
+def verdict_record(run: str, verdict: Verdict, ended: float) -> VerdictRecord:
+    """A verdict as the ledger keeps it."""
+    return VerdictRecord(
+        run,
+        verdict.kind,
+        verdict.because,
+        verdict.open_holds,
+        verdict.alternative,
+        verdict.looks,
+        ended,
+        tuple(map(_finding_record, verdict.findings)),
+    )
+
+
+def _finding_record(finding: Finding) -> FindingRecord:
+    return FindingRecord(
+        finding.kind,
+        finding.place,
+        finding.text,
+        snapshot_text(dict(finding.key)),
+        finding.column,
+        snapshot_text(finding.expected),
+        snapshot_text(finding.actual),
+        finding.warning,
+    )
+
+
+def holds_of(history: RunHistory) -> tuple[Hold, ...]:
+    """The open holds of a run, and one for each write that an earlier process left in doubt."""
+    recorded = [_hold(record) for record in history.open_holds]
+    known = {hold.call for hold in recorded}
+    cut_off = [
+        Hold(call.number, call.tool, call.effect, "in_doubt", _arguments(call.args), "its process ended while it ran")
+        for call in history.unfinished
+        if call.number not in known
+    ]
+    return (*recorded, *cut_off)
+
+
+def operations_of(calls: Iterable[RecordedCall]) -> dict[str, Operation]:
+    """What is known of the writes of a run, by operation key; the last one of a key counts."""
+    operations: dict[str, Operation] = {}
+    for recorded in calls:
+        call, outcome = recorded.call, recorded.outcome
+        if call.operation is None:
+            continue
+        state = _STATES.get(outcome.outcome if outcome is not None else "in_doubt")
+        if state is not None:
+            declared = call.operation != call.digest
+            operations[call.operation] = Operation(call.operation, call.digest, declared, state, call.number)
+    return operations
+
+
+def stop_of(history: RunHistory) -> Stop | None:
+    """The stop that ended the run: it stays stopped."""
+    stop = history.stop
+    return None if stop is None else Stop(stop.reason, stop.call, stop.tool, stop.detail)
+
+
+def inputs_of(history: RunHistory) -> dict[str, Any]:
+    """The inputs that were bound during the run."""
+    return {name: json.loads(text).get(name) for name, text in history.inputs.items()}
+
+
+_STATES: dict[str, OperationState] = {"ok": "done", "empty": "done", "partial": "in_doubt", "in_doubt": "in_doubt"}
+
+
+def _hold(record: HoldRecord) -> Hold:
+    rest = json.loads(record.rest)
+    return Hold(
+        record.call,
+        record.tool,
+        rest["effect"],
+        record.outcome,
+        _arguments(record.args),
+        record.detail,
+        rest["looked_for"],
+        rest["retries"],
+        rest["series"],
+    )
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    """Redacted arguments read back: enough to tell a retry, unless what tells it is a secret."""
+    found = json.loads(text)
+    return found if isinstance(found, dict) else {}

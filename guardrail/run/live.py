@@ -1,0 +1,91 @@
+"""A configuration made live: policies merged, tools and contracts compiled, stores opened, once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from guardrail.call.tools import LiveTool, live_tool
+from guardrail.declare.bundled import policy as bundled_policy
+from guardrail.declare.bundled import sentences as bundled_sentences
+from guardrail.declare.configuration import Configuration
+from guardrail.declare.durations import seconds
+from guardrail.declare.loading import check
+from guardrail.declare.patterns import tool_for
+from guardrail.declare.policies import Policy, refined
+from guardrail.declare.tools import EarlierRequirement
+from guardrail.errors import ConfigurationError
+from guardrail.query.proof import Dialect
+from guardrail.run.contracts import LiveContract
+from guardrail.stores.opening import open_store
+from guardrail.stores.store import Store
+
+
+class Live:
+    """Everything that the runs of one configuration share. It does not change; a reload makes another."""
+
+    def __init__(self, configuration: Configuration, stores: Mapping[str, object]) -> None:
+        """Compile and open; raises `ConfigurationError` with all mistakes, or `StoreError`."""
+        mistakes = check(configuration)
+        if mistakes:
+            raise ConfigurationError(mistakes)
+        self.configuration = configuration
+        self.policy = _policy(configuration)
+        self.enforced = self.policy.mode == "enforce"
+        self.drain = seconds(configuration.drain)
+        self.stores: dict[str, Store] = {
+            name: self.open(name, stores.get(name, declared.url)) for name, declared in configuration.stores.items()
+        }
+        self.dialects: dict[str, Dialect] = {name: store.dialect for name, store in self.stores.items()}
+        self._sentences = (*configuration.sentences, *bundled_sentences())
+        self._tools: dict[str, LiveTool] = {}
+        self._contracts: dict[str, LiveContract] = {}
+        self.wanted = frozenset(
+            requirement.earlier
+            for tool in configuration.tools.values()
+            for requirement in tool.requires
+            if isinstance(requirement, EarlierRequirement)
+        )
+
+    @property
+    def secret(self) -> frozenset[str]:
+        """Names of arguments, fields and columns that are never stored or shown."""
+        tools = self.configuration.tools.values()
+        return frozenset(self.configuration.content.redact).union(*(tool.redact for tool in tools))
+
+    def open(self, name: str, where: object) -> Store:
+        """Open a store under its declared name, at `where` (a URL, a path, a factory)."""
+        return open_store(name, where, seconds(self.configuration.stores[name].timeout))
+
+    def tool(self, name: str) -> LiveTool:
+        """The live tool of this name; compiled when it is first asked for."""
+        found = self._tools.get(name)
+        if found is None:
+            declared = tool_for(self.configuration.tools, name)
+            found = live_tool(name, declared, self.policy, self._sentences, self.dialects)
+            self._tools[name] = found
+        return found
+
+    def contract(self, task: str) -> LiveContract | None:
+        """The live contract of a task; None when nothing is declared of it."""
+        if task not in self._contracts and task in self.configuration.tasks:
+            self._contracts[task] = LiveContract(task, self.configuration.tasks[task], self.dialects)
+        return self._contracts.get(task)
+
+    def close(self) -> None:
+        """Close the stores."""
+        for store in self.stores.values():
+            store.close()
+
+
+def _policy(configuration: Configuration) -> Policy:
+    named = configuration.policy
+    policy = named if isinstance(named, Policy) else bundled_policy(named)
+    return refined(policy, configuration.mode, configuration.outcomes, configuration.retries)
+
+
+def ledger_path(configuration: Configuration, base: Path | None) -> str:
+    """Where the ledger lies: relative to the configuration file, or to the working directory."""
+    if configuration.ledger == "memory" or base is None:
+        return configuration.ledger
+    return str(base / configuration.ledger)

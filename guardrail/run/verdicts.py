@@ -1,0 +1,44 @@
+"""The verdict of a run, from what its state came to and from how it ended."""
+
+from __future__ import annotations
+
+from guardrail.calls import Finding, Stop, Verdict, VerdictKind
+from guardrail.run.verification import Outcome
+
+
+def verdict_of(state: Outcome, *, stop: Stop | None, agent_error: str | None, open_holds: int) -> Verdict:
+    """The first that applies of stopped, agent_error, silent_failure, unverified, verified.
+
+    Findings are attached whatever the kind: a proven wrong value is not hidden by a check that could not
+    be made, nor by a stop.
+    """
+    kind = _kind(state, stop, agent_error)
+    because = agent_error or "" if kind == "agent_error" else state.because or _not_checked(state.findings)
+    return Verdict(
+        kind,
+        state.findings,
+        stop=stop,
+        open_holds=open_holds,
+        alternative=state.alternative,
+        because=because if kind in ("agent_error", "unverified") else "",
+        looks=state.looks,
+    )
+
+
+def _kind(state: Outcome, stop: Stop | None, agent_error: str | None) -> VerdictKind:
+    counted = [finding for finding in state.findings if not finding.warning]
+    if stop is not None:
+        return "stopped"
+    if agent_error is not None:
+        return "agent_error"
+    if any(finding.kind != "check_error" for finding in counted):
+        return "silent_failure"
+    return "unverified" if counted or state.because else "verified"
+
+
+def _not_checked(findings: tuple[Finding, ...]) -> str:
+    missed = [finding for finding in findings if finding.kind == "check_error"]
+    if not missed:
+        return ""
+    more = f" (and {len(missed) - 1} more)" if len(missed) > 1 else ""
+    return f"{missed[0].text}{more}"

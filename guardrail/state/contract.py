@@ -1,0 +1,170 @@
+"""A task's contract made ready: its values read once, its alternatives side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from guardrail.declare.contracts import (
+    Allowance,
+    AllowedDelete,
+    AllowedInsert,
+    AllowedUpdate,
+    Deleted,
+    Expectation,
+    Inserted,
+    Loosely,
+    Task,
+    Updated,
+    Watch,
+)
+from guardrail.declare.values import Reference, Value, read
+
+Deed: TypeAlias = Literal["update", "insert", "delete"]
+"""What is done to a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """How a watched table is looked at: columns left out, columns compared loosely, and whether others write."""
+
+    ignore: frozenset[str] = frozenset()
+    compare: Mapping[str, Loosely] = field(default_factory=dict[str, Loosely])
+    shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A change that must have happened.
+
+    `key` (updates and deletes) finds the row, by columns that need not be the table's key. `each` is the list of
+    which every item is expected, `name` what the row is called in other expectations.
+    """
+
+    deed: Deed
+    table: str
+    key: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    values: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    count: int = 1
+    each: Reference | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """A change that may happen: of the row `key` (None: any), in `columns` (None: any), to `values`, `most` times."""
+
+    deed: Deed
+    table: str
+    key: Mapping[str, Value] | None = None
+    columns: frozenset[str] | None = None
+    values: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One way in which the task may end well; `conditional` says that a `when` chooses it."""
+
+    name: str | None
+    expected: tuple[Expected, ...]
+    allowed: tuple[Allowed, ...]
+    conditional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What a task must have done to the state.
+
+    `branches` holds the alternatives of `any_of` (each with what the task itself expects and allows), or one without
+    a name; it is empty for a task of checks alone that watches nothing, of which no change is judged. `watched` holds
+    the declared tables; None: every table of the task's stores is watched.
+    """
+
+    task: str
+    branches: tuple[Branch, ...]
+    watched: Mapping[str, Watched] | None
+
+    @classmethod
+    def of(cls, task: Task, name: str) -> Contract:
+        """The contract of a task. ValueError: a value cannot be read (the loader has said so with its line)."""
+        watched = None if task.watch is None else {table: _watched(watch) for table, watch in task.watch.items()}
+        return cls(name, _branches(task), watched)
+
+    def watch(self, table: str) -> Watched:
+        """How a table is looked at."""
+        return Watched() if self.watched is None else self.watched.get(table, Watched())
+
+
+def _watched(watch: Watch) -> Watched:
+    return Watched(frozenset(watch.ignore), watch.compare, watch.shared)
+
+
+def _branches(task: Task) -> tuple[Branch, ...]:
+    expected, allowed = _expected(task.expect or ()), tuple(map(_allowed, task.allow))
+    if task.any_of:
+        return tuple(
+            Branch(
+                name,
+                (*expected, *_expected(branch.expect)),
+                (*allowed, *map(_allowed, branch.allow)),
+                branch.when is not None,
+            )
+            for name, branch in task.any_of.items()
+        )
+    judged = task.expect is not None or task.watch is not None
+    return (Branch(None, expected, allowed),) if judged else ()
+
+
+def _expected(expectations: Literal["nothing"] | Sequence[Expectation]) -> tuple[Expected, ...]:
+    return () if expectations == "nothing" else tuple(_one_expected(each) for each in expectations)
+
+
+def _one_expected(said: Expectation) -> Expected:
+    match said:
+        case Updated():
+            return Expected(
+                "update", said.updated, values_of(said.key), values_of(said.values), 1, _each(said.each), said.name
+            )
+        case Inserted():
+            values = values_of(said.values)
+            return Expected("insert", said.inserted, {}, values, said.count, _each(said.each), said.name)
+        case Deleted():
+            return Expected("delete", said.deleted, values_of(said.key), {}, 1, _each(said.each))
+
+
+def _allowed(said: Allowance) -> Allowed:
+    match said:
+        case AllowedUpdate():
+            columns = None if said.columns is None else frozenset(said.columns)
+            return Allowed("update", said.updated, _key(said.key), columns, values_of(said.values), said.max)
+        case AllowedInsert():
+            return Allowed("insert", said.inserted, values=values_of(said.values), most=said.max)
+        case AllowedDelete():
+            return Allowed("delete", said.deleted, _key(said.key), most=said.max)
+
+
+def values_of(raw: Mapping[str, Any]) -> dict[str, Value]:
+    """The values of an expectation by column. ValueError: one cannot be read, with its column."""
+    return {column: _value_of(column, value) for column, value in raw.items()}
+
+
+def _value_of(column: str, raw: object) -> Value:
+    try:
+        return read(raw)
+    except ValueError as error:
+        raise ValueError(f"{column}: {error}") from error
+
+
+def _key(raw: Mapping[str, Any] | None) -> dict[str, Value] | None:
+    return None if raw is None else values_of(raw)
+
+
+def _each(raw: str | None) -> Reference | None:
+    if raw is None:
+        return None
+    value = read(raw)
+    if isinstance(value, Reference):
+        return value
+    raise ValueError(f"each: {raw!r} is no reference; write ${raw}")

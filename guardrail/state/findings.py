@@ -1,0 +1,133 @@
+"""Findings of a verification, each with its one line for a person on call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from guardrail.calls import Finding, FindingKind
+from guardrail.declare.pointers import MISSING
+from guardrail.declare.values import Anything, Generated, Value
+from guardrail.state.differences import Change
+from guardrail.state.documents import Difference
+from guardrail.state.wording import REDACTED, describe, redacted, show, show_both, show_row
+
+ASKED = "nobody asked for it"
+
+
+@dataclass(frozen=True, slots=True)
+class Reporter:
+    """Words findings; values of the columns in `secret` are never in them, nor in what hangs on them."""
+
+    secret: frozenset[str] = frozenset()
+
+    def wrong_value(
+        self, kind: FindingKind, table: str, key: Mapping[str, object], column: str, expected: object, actual: object
+    ) -> Finding:
+        """A column that does not hold what was expected: wrong, or not changed at all."""
+        wanted, found = self._value(column, expected), self._value(column, None if actual is MISSING else actual)
+        wanted_text, found_text = show_both(wanted, found)
+        verb = "is missing" if actual is MISSING else f"is {found_text}"
+        text = f"{self._row(table, key)}: {column} {verb}, expected {wanted_text}"
+        return self._finding(kind, table, text, key, column, wanted, found)
+
+    def no_row(self, table: str, key: Mapping[str, object], *, was_deleted: bool) -> Finding:
+        """A row that should have been updated is not there."""
+        why = "the row was deleted, expected it to be updated" if was_deleted else "there is no such row"
+        return self._finding("missing_change", table, f"{self._row(table, key)}: {why}", key)
+
+    def not_deleted(self, table: str, key: Mapping[str, object]) -> Finding:
+        """A row that should have been deleted is still there."""
+        return self._finding("missing_change", table, f"{self._row(table, key)}: the row was not deleted", key)
+
+    def not_inserted(self, table: str, values: Mapping[str, Value], times: int) -> Finding:
+        """Rows that should have been inserted are not there."""
+        telling = {
+            name: self._value(name, describe(value, self.secret))
+            for name, value in values.items()
+            if not isinstance(value, Anything | Generated)
+        }
+        content = f" with {show_row(telling)}" if telling else ""
+        what = f"no row{content} was inserted" if times == 1 else f"{times} rows{content} were not inserted"
+        return self._finding("missing_change", table, f"{table}: {what}", {}, expected=telling)
+
+    def unrequested(self, change: Change, *, shared: bool, beyond: int | None = None) -> Finding:
+        """A row that nobody asked to be inserted, deleted or, in columns not known, updated.
+
+        `beyond` is the number of allowed ones where there were more.
+        """
+        row = {name: self._value(name, value) for name, value in (change.after or change.before or {}).items()}
+        content = {name: value for name, value in row.items() if name not in change.key}
+        said = f" ({show_row(content)})" if content and change.kind != "update" else ""
+        deed = {"insert": "was inserted", "delete": "was deleted", "update": "was changed (old values unknown)"}
+        excess = ASKED if beyond is None else f"no more than {beyond} may be"
+        text = f"{self._row(change.table, change.key)}: the row {deed[change.kind]}{said}, and {excess}"
+        old, new = (None if side is None else row for side in (change.before, change.after))
+        return self._unrequested(change.table, text, change.key, None, old, new, shared)
+
+    def unrequested_column(self, change: Change, difference: tuple[str, object, object], *, shared: bool) -> Finding:
+        """A column, or a part of a document (`column/pointer`), that nobody asked to be changed."""
+        column, before, after = difference
+        old, new = (self._value(column, None if side is MISSING else side) for side in (before, after))
+        old_text, new_text = show_both(old, new)
+        what = f"changed from {old_text} to {new_text}"
+        if after is MISSING:
+            what = f"was removed (it was {show(old)})"
+        elif before is MISSING:
+            what = f"was added ({show(new)})"
+        text = f"{self._row(change.table, change.key)}: {column} {what}, and {ASKED}"
+        return self._unrequested(change.table, text, change.key, column, old, new, shared)
+
+    def unrequested_count(self, table: str, found: int, asked: int, *, shared: bool) -> Finding:
+        """More rows were inserted than were asked for, and none of them is known."""
+        text = f"{table}: {found} rows were inserted, and only {asked} {'was' if asked == 1 else 'were'} asked for"
+        return self._unrequested(table, text, {}, None, asked, found, shared)
+
+    def cannot_tell(self, table: str, why: str, key: Mapping[str, object] | None = None, column: str = "") -> Finding:
+        """Something that could not be checked."""
+        place = self._row(table, key or {})
+        text = f"{place}: {column} cannot be checked: {why}" if column else f"{place}: {why}"
+        return self._finding("check_error", table, text, key or {}, column or None)
+
+    def _unrequested(
+        self,
+        table: str,
+        text: str,
+        key: Mapping[str, object],
+        column: str | None,
+        old: object,
+        new: object,
+        shared: bool,
+    ) -> Finding:
+        said = f"{text} (others write here too)" if shared else text
+        return self._finding("unrequested_change", table, said, key, column, old, new, warning=shared)
+
+    def _finding(
+        self,
+        kind: FindingKind,
+        table: str,
+        text: str,
+        key: Mapping[str, object],
+        column: str | None = None,
+        expected: object = None,
+        actual: object = None,
+        *,
+        warning: bool = False,
+    ) -> Finding:
+        return Finding(kind, table, text, self._key(key), column, expected, actual, warning)
+
+    def _row(self, table: str, key: Mapping[str, object]) -> str:
+        return f"{table} {show_row(self._key(key))}" if key else table
+
+    def _key(self, key: Mapping[str, object]) -> dict[str, object]:
+        return {name: self._value(name, value) for name, value in key.items()}
+
+    def _value(self, column: str, value: object) -> object:
+        """A value as it may be shown: `column` may be followed by a pointer into its document."""
+        hidden = not self.secret.isdisjoint(column.split("/"))
+        return REDACTED if hidden else redacted(value, self.secret)
+
+
+def differences_in(column: str, differences: tuple[Difference, ...]) -> tuple[tuple[str, object, object], ...]:
+    """Differences of a column's document, each named by column and pointer, as in `meta/b`."""
+    return tuple((f"{column}{pointer}", old, new) for pointer, old, new in differences)

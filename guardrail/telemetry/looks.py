@@ -1,0 +1,177 @@
+"""Looks at the state as spans: pictures, checks, and the verification that they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import INVALID_SPAN, Span, SpanKind
+
+from guardrail import attributes as names
+from guardrail.calls import Finding
+from guardrail.telemetry import events
+from guardrail.telemetry.redaction import redact_text
+from guardrail.telemetry.spans import Outlets, Value, finish, short
+
+CheckOutcome: TypeAlias = Literal["pass", "fail", "error"]
+
+_SYSTEMS = {"postgres": "postgresql"}
+_TOLD = 50
+"""How many findings of a run are told one by one."""
+
+
+class Looker:
+    """Whatever looks at the state: a run (the before-picture) and a verification."""
+
+    __slots__ = ("_context", "_out", "_run_id")
+
+    def __init__(self, out: Outlets, run_id: str, context: Context) -> None:
+        self._out = out
+        self._run_id = run_id
+        self._context = context
+
+    def check(
+        self,
+        name: str,
+        system: str,
+        summary: str,
+        text: str,
+        outcome: CheckOutcome | None,
+        *,
+        table: str = "",
+        store: str = "",
+        rows: int | None = None,
+        started: int | None = None,
+        ended: int | None = None,
+        error: str = "",
+    ) -> None:
+        """Tell of one question that was put to a store: a client span, and an evaluation event if it was judged.
+
+        `name` is the check's or the watched table's; `system` the store's dialect ("" for a check in Python);
+        `summary` says verb and tables ("SELECT refunds") and names the span; `text` is the query as it was run, with
+        its parameters' names and never their values. `outcome` None: nothing was judged (a picture). `started` and
+        `ended` are nanoseconds since the epoch. `error` is the class of the error that prevented the answer.
+        """
+        with self._out.net:
+            span = self._out.tracer.start_span(
+                short(summary) if system else f"{names.CHECK} {short(name)}",
+                self._context,
+                SpanKind.CLIENT if system else SpanKind.INTERNAL,
+                self._asked(name, system, summary, text, table, store),
+                start_time=started,
+            )
+            failure = (error or "guardrail.check_error") if outcome == "error" else None
+            end: dict[str, Value] = {names.CHECK_OUTCOME: outcome} if outcome else {}
+            if rows is not None:
+                end[names.DB_ROWS] = rows
+            finish(span, {}, end, failure, "the check could not be made")
+            span.end(ended)
+        if outcome is not None:
+            self._evaluated(short(name), outcome, {}, _severity(outcome))
+
+    def _asked(self, name: str, system: str, summary: str, text: str, table: str, store: str) -> dict[str, Value]:
+        asked: dict[str, Value] = {names.EVALUATION_NAME: short(name), names.RUN_ID: self._run_id}
+        if store:
+            asked[names.STORE] = short(store)
+        if system:
+            asked[names.DB_SYSTEM] = _SYSTEMS.get(system, system)
+            asked[names.DB_OPERATION] = summary.partition(" ")[0]
+            asked[names.DB_SUMMARY] = short(summary)
+        if text:
+            asked[names.DB_TEXT] = redact_text(text)
+        if table:
+            asked[names.DB_COLLECTION] = short(table)
+        return asked
+
+    def _evaluated(
+        self, name: str, label: str, attributes: dict[str, Value], severity: events.Severity = events.INFO
+    ) -> None:
+        """Emit one evaluation result; never with a value of the state."""
+        told: dict[str, Value] = {
+            names.EVALUATION_NAME: name,
+            names.EVALUATION_LABEL: label,
+            names.RUN_ID: self._run_id,
+            **attributes,
+        }
+        if label in ("pass", "fail"):
+            told[names.EVALUATION_SCORE] = 1.0 if label == "pass" else 0.0
+        with self._out.net:
+            self._out.events.emit(names.EVALUATION_RESULT, self._context, told, severity)
+
+
+class VerifyTrace(Looker):
+    """The verification of a run: a span under the run's, with one span for each question to a store."""
+
+    __slots__ = ("_open", "_span", "_start", "_task")
+
+    def __init__(self, out: Outlets, run_id: str, task: str, context: Context) -> None:
+        super().__init__(out, run_id, context)
+        self._open = True
+        self._task = out.tasks(task)
+        self._span: Span = INVALID_SPAN
+        self._start: dict[str, Value] = {
+            names.EVALUATION_NAME: names.STATE_EVALUATION,
+            names.RUN_ID: run_id,
+            names.TASK_NAME: short(task),
+        }
+        with out.net:
+            self._span = out.tracer.start_span(f"{names.VERIFY} {self._task}", context, attributes=self._start)
+            self._context = trace.set_span_in_context(self._span, context)
+
+    def close(self, findings: Sequence[Finding], looks: int = 1, seconds: float = 0.0) -> None:
+        """The state is judged: end the span, and tell each finding by kind and place, without values."""
+        if not self._open:
+            return
+        self._open = False
+        counted = [finding for finding in findings if not finding.warning]
+        outcome = _outcome(counted)
+        failure = _failure(counted)
+        end: dict[str, Value] = {
+            names.VERIFICATION_OUTCOME: outcome,
+            names.FINDINGS: len(counted),
+            names.LOOKS: looks,
+        }
+        with self._out.net:
+            finish(self._span, self._start, end, failure, _PHRASES[outcome])
+        with self._out.net:
+            self._span.end()
+        for finding in findings[:_TOLD]:
+            self._tell(finding)
+        with self._out.net:
+            self._out.metrics.verification(outcome, self._task, seconds)
+
+    def _tell(self, finding: Finding) -> None:
+        if finding.kind in ("check_failed", "check_error"):
+            return  # told where the check was made
+        where = f"{finding.place}.{finding.column}" if finding.column else finding.place
+        attributes: dict[str, Value] = {
+            names.EVALUATION_EXPLANATION: short(f"{finding.kind.replace('_', ' ')}: {where}"),
+            names.FINDING_KIND: finding.kind,
+            names.FINDING_PLACE: short(finding.place),
+        }
+        if finding.column:
+            attributes[names.FINDING_COLUMN] = short(finding.column)
+        label = "warning" if finding.warning else "fail"
+        self._evaluated(names.STATE_EVALUATION, label, attributes, _severity(label))
+
+
+_PHRASES = {"pass": "", "fail": "the state differs from the contract", "error": "a check could not be made"}
+
+
+def _outcome(counted: Sequence[Finding]) -> CheckOutcome:
+    """A shown difference counts before a check that could not be made."""
+    if any(finding.kind != "check_error" for finding in counted):
+        return "fail"
+    return "error" if counted else "pass"
+
+
+def _failure(counted: Sequence[Finding]) -> str | None:
+    kinds = [finding.kind for finding in counted]
+    shown = [kind for kind in kinds if kind != "check_error"] or kinds
+    return f"guardrail.{shown[0]}" if shown else None
+
+
+def _severity(label: str) -> events.Severity:
+    return {"pass": events.INFO, "fail": events.ERROR}.get(label, events.WARN)

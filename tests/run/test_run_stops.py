@@ -1,0 +1,283 @@
+"""How a run is held and stopped, and that nothing gets around it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from support.shop import Guards, Shop
+
+from guardrail import CallRefused, Guard, RunHalted, RunNotOpen, RunStopped
+
+
+def test_a_write_after_a_rejected_one_stops_the_run(guard: Guard, shop: Shop) -> None:
+    with pytest.raises(RunStopped) as caught, guard.run() as run:
+        run.wrap(shop.cancel_order)(order_id=17)
+        run.wrap(shop.refund_order)(order_id=17, amount="19.90")
+    assert caught.value.stop.reason == "write_under_hold"
+    assert shop.calls == ["cancel_order"]
+
+
+def test_a_lookup_that_finds_nothing_holds_writes_and_lets_reads_go_on(guard: Guard, shop: Shop) -> None:
+    with guard.run() as run:
+        lookup = run.wrap(shop.lookup_order)
+        assert lookup(order_id=71) is None
+        assert lookup(order_id=17) is not None
+        run.wrap(shop.note_order)(order_id=17, note="found by another number")
+    assert run.stop is None
+
+
+def test_the_model_may_try_again_what_failed(guard: Guard, shop: Shop) -> None:
+    answers = iter([{"error": "busy"}, {"ok": True}])
+
+    def ship(order_id: int) -> dict[str, object]:
+        return next(answers)
+
+    with guard.run() as run:
+        run.wrap(ship)(order_id=17)
+        run.wrap(ship)(order_id=17)
+        run.wrap(shop.note_order)(order_id=17, note="shipped")
+    assert (run.stop, run.open_holds) == (None, 0)
+
+
+def test_a_host_that_swallows_everything_still_ends_stopped(guard: Guard, shop: Shop) -> None:
+    with pytest.raises(RunStopped), guard.run() as run:
+        tools = run.wrap(shop.cancel_order, shop.refund_order, shop.note_order, shop.lookup_order)
+        for tool, args in zip(tools, [(17,), (17, "1"), (17, "x"), (17,)], strict=True):
+            try:
+                tool(*args)
+            except BaseException:  # the worst host there is
+                continue
+    assert shop.calls == ["cancel_order"]
+
+
+def test_after_a_stop_a_read_is_refused_too(guards: Guards, shop: Shop) -> None:
+    guard = guards(policy="strict")
+    with pytest.raises(RunStopped), guard.run() as run:
+        with pytest.raises(RunHalted):
+            run.wrap(shop.cancel_order)(order_id=17)
+        run.wrap(shop.lookup_order)(order_id=17)
+    assert shop.calls == ["cancel_order"]
+
+
+def test_what_a_model_could_read_says_that_the_run_is_over_and_nothing_else(guards: Guards, shop: Shop) -> None:
+    guard = guards(policy="strict")
+    with pytest.raises(RunStopped), guard.run() as run:
+        with pytest.raises(RunHalted) as caught:
+            run.wrap(shop.cancel_order)(order_id=17)
+        assert "over" in str(caught.value)
+        assert "17" not in str(caught.value)
+        assert "cancel" not in str(caught.value)
+        raise caught.value
+
+
+def test_the_next_run_is_not_stopped(guards: Guards, shop: Shop) -> None:
+    guard = guards(policy="strict")
+    with pytest.raises(RunStopped), guard.run() as run:
+        run.wrap(shop.cancel_order)(order_id=17)
+    with guard.run() as other:
+        other.wrap(shop.lookup_order)(order_id=17)
+    assert other.stop is None
+
+
+def test_two_runs_at_once_never_see_each_other(guards: Guards, shop: Shop) -> None:
+    guard = guards(policy="strict")
+    with guard.run() as good:
+        with pytest.raises(RunStopped), guard.run(id="bad") as bad:
+            bad.wrap(shop.cancel_order)(order_id=17)
+        good.wrap(shop.lookup_order)(order_id=17)
+    assert good.stop is None
+
+
+def test_a_stop_in_one_thread_is_seen_by_all_calls_of_the_run(guard: Guard, shop: Shop) -> None:
+    with pytest.raises(RunStopped), guard.run() as run:
+        refund = run.wrap(shop.refund_order)
+        with ThreadPoolExecutor(8) as pool:
+            run.wrap(shop.cancel_order)(order_id=17)
+            results = [pool.submit(refund, 17, "19.90") for _ in range(20)]
+        assert all(isinstance(result.exception(), RunHalted) for result in results)
+    assert shop.calls == ["cancel_order"]
+
+
+def test_a_part_of_a_run_is_stopped_with_it(guards: Guards, shop: Shop) -> None:
+    guard = guards(policy="strict")
+    with pytest.raises(RunStopped), guard.run() as parent:
+        with pytest.raises(RunHalted):
+            parent.wrap(shop.cancel_order)(order_id=17)
+        with guard.run() as child:
+            child.wrap(shop.note_order)(order_id=17, note="from a helper")
+    assert shop.calls == ["cancel_order"]
+
+
+@pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_wins_over_the_stop_which_becomes_its_context(
+    guards: Guards, shop: Shop, signal: type[BaseException]
+) -> None:
+    guard = guards(policy="strict")
+    with pytest.raises(signal) as caught, guard.run() as run:
+        with pytest.raises(RunHalted):
+            run.wrap(shop.cancel_order)(order_id=17)
+        raise signal
+    assert isinstance(caught.value.__context__, RunStopped)
+
+
+async def test_cancellation_wins_over_the_stop(guards: Guards, shop: Shop) -> None:
+    guard = guards(policy="strict")
+
+    async def agent() -> None:
+        async with guard.run() as run:
+            with pytest.raises(RunHalted):
+                run.wrap(shop.cancel_order)(order_id=17)
+            await asyncio.sleep(30)
+
+    task = asyncio.create_task(agent())
+    await asyncio.sleep(0.2)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_every_call_of_a_parallel_batch_is_seen_and_those_not_begun_do_not_run(guard: Guard, shop: Shop) -> None:
+    began = asyncio.Event()
+
+    async def reserve(room: int) -> dict[str, object]:
+        began.set()
+        await asyncio.sleep(0.05)
+        return {"error": "taken"}
+
+    async def charge(card: str) -> dict[str, object]:
+        shop.calls.append("charge")
+        return {"ok": True}
+
+    async def later(card: str) -> object:
+        await began.wait()
+        await asyncio.sleep(0.1)
+        return await run.wrap(charge)(card)
+
+    with pytest.raises(RunStopped):
+        async with guard.run() as run:
+            results = await asyncio.gather(run.wrap(reserve)(1), later("x"), return_exceptions=True)
+            assert results[0] == {"error": "taken"}
+            assert isinstance(results[1], RunHalted)
+    assert shop.calls == []
+
+
+def test_a_call_of_unknown_effect_is_refused_under_a_hold_and_the_run_goes_on(guard: Guard, shop: Shop) -> None:
+    def poke(order_id: int) -> str:
+        shop.calls.append("poke")
+        return "poked"
+
+    with guard.run() as run:
+        run.wrap(shop.cancel_order)(order_id=17)
+        with pytest.raises(CallRefused, match="declared"):
+            run.wrap(poke)(order_id=17)
+        run.wrap(shop.lookup_order)(order_id=17)
+    assert shop.calls == ["cancel_order", "lookup_order"]
+
+
+def test_a_turn_of_the_user_resolves_what_failed(guard: Guard, shop: Shop) -> None:
+    with guard.run() as run:
+        run.wrap(shop.cancel_order)(order_id=17)
+        run.user_turn()
+        run.wrap(shop.refund_order)(order_id=17, amount="19.90")
+    assert run.stop is None
+
+
+def test_a_write_in_doubt_is_not_the_users_to_resolve_nor_to_be_repeated(guard: Guard, shop: Shop) -> None:
+    def charge(order_id: int, amount: str) -> None:
+        shop.calls.append("charge")
+        raise TimeoutError("no answer within 30 s")
+
+    with guard.run() as run:
+        with pytest.raises(TimeoutError):
+            run.wrap(charge)(order_id=17, amount="40.00")
+        run.user_turn()
+        with pytest.raises(CallRefused, match="may have succeeded"):
+            run.wrap(charge)(amount=40.0, order_id=17)
+    assert shop.calls == ["charge"]
+    assert run.open_holds == 1
+
+
+def test_one_operation_is_done_once(guard: Guard, shop: Shop) -> None:
+    with guard.run() as run:
+        refund = run.wrap(shop.refund_order)
+        refund(17, "19.90")
+        with pytest.raises(CallRefused, match="already done"):
+            refund(order_id=17, amount="19.90")
+        refund(18, "5.00")
+    assert shop.execute("select count(*) from refunds") == [(2,)]
+
+
+def test_the_same_operation_with_other_arguments_stops_the_run(guard: Guard, shop: Shop) -> None:
+    with pytest.raises(RunStopped) as caught, guard.run() as run:
+        refund = run.wrap(shop.refund_order)
+        refund(17, "19.90")
+        refund(17, "45.00")
+    assert caught.value.stop.reason == "conflict"
+
+
+def test_of_two_equal_operations_at_once_only_one_runs(guard: Guard, shop: Shop) -> None:
+    gate = threading.Barrier(2, timeout=5)
+
+    def refund(order_id: int) -> str:
+        shop.calls.append("refund")
+        return "done"
+
+    guard_once = guard.configuration.tools["refund_order"]
+    assert guard_once.once_per == ("order_id",)
+    with guard.run() as run:
+        tool = run.wrap(refund_order=refund)["refund_order"]
+
+        def attempt() -> object:
+            gate.wait()
+            try:
+                return tool(order_id=17)
+            except CallRefused as error:
+                return error
+
+        with ThreadPoolExecutor(2) as pool:
+            results = [f.result() for f in [pool.submit(attempt), pool.submit(attempt)]]
+    assert shop.calls == ["refund"]
+    assert sum(isinstance(result, CallRefused) for result in results) == 1
+
+
+def test_retries_have_a_cap(guards: Guards, shop: Shop) -> None:
+    guard = guards(retries=2)
+    with pytest.raises(RunStopped) as caught, guard.run() as run:
+        cancel = run.wrap(shop.cancel_order)
+        for _ in range(10):
+            cancel(order_id=17)
+    assert caught.value.stop.reason == "retries_used_up"
+    assert len(shop.calls) == 4
+
+
+def test_an_observed_run_refuses_nothing_and_names_where_it_would_have_stopped(guards: Guards, shop: Shop) -> None:
+    guard = guards(policy="observe")
+    with guard.run("refund_order", inputs={"order_id": 17, "amount": "19.90"}) as run:
+        run.wrap(shop.cancel_order)(order_id=17)
+        run.wrap(shop.refund_order)(order_id=17, amount="19.90")
+        run.wrap(shop.note_order)(order_id=17, note="more")
+    assert run.stop is None
+    assert run.would_stop is not None
+    assert (run.would_stop.call, run.would_stop.reason) == (2, "write_under_hold")
+    assert run.verdict is not None
+    assert run.verdict.kind == "silent_failure"
+    assert shop.calls == ["cancel_order", "refund_order", "note_order"]
+
+
+def test_a_tool_of_a_run_that_has_ended_does_not_run(guard: Guard, shop: Shop) -> None:
+    with guard.run() as run:
+        note = run.wrap(shop.note_order)
+    with pytest.raises(RunNotOpen, match="has ended"):
+        note(17, "too late")
+    assert shop.calls == []
+
+
+def test_an_abandoned_run_makes_no_further_call(guard: Guard, shop: Shop) -> None:
+    with guard.run() as run:
+        run.abandon("enough")
+        with pytest.raises(RunNotOpen, match="abandoned"):
+            run.wrap(shop.note_order)(17, "more")
+    assert shop.calls == []

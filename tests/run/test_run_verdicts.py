@@ -1,0 +1,121 @@
+"""What a run comes to, judged by the live database."""
+
+from __future__ import annotations
+
+import pytest
+from support.shop import Guards, Shop
+
+from guardrail import Guard, RunStopped, SilentFailure, Verdict
+
+INPUTS = {"order_id": 17, "amount": "19.90"}
+
+
+def refund(guard: Guard, shop: Shop, amount: str = "19.90") -> Verdict:
+    with guard.run("refund_order", inputs=INPUTS) as run:
+        run.wrap(shop.refund_order)(order_id=17, amount=amount)
+    assert run.verdict is not None
+    return run.verdict
+
+
+def test_a_run_that_did_what_the_task_asks_is_verified(guard: Guard, shop: Shop) -> None:
+    verdict = refund(guard, shop)
+    assert (verdict.kind, verdict.findings) == ("verified", ())
+
+
+def test_a_run_that_ended_cleanly_with_a_wrong_value_is_a_silent_failure(guard: Guard, shop: Shop) -> None:
+    verdict = refund(guard, shop, amount="91.90")
+    assert verdict.kind == "silent_failure"
+    finding = next(f for f in verdict.findings if f.column == "amount")
+    assert finding.kind == "wrong_value"
+    assert "91.9" in finding.text
+    assert "19.90" in finding.text
+
+
+def test_a_run_that_did_nothing_misses_the_change(guard: Guard) -> None:
+    with guard.run("refund_order", inputs=INPUTS) as run:
+        pass
+    assert run.verdict is not None
+    assert {f.kind for f in run.verdict.findings} == {"missing_change"}
+
+
+def test_a_change_that_nobody_asked_for_is_named_with_its_row(guard: Guard, shop: Shop) -> None:
+    with guard.run("refund_order", inputs=INPUTS) as run:
+        run.wrap(shop.refund_order)(order_id=17, amount="19.90")
+        run.wrap(shop.note_order)(order_id=18, note="oops")
+    assert run.verdict is not None
+    assert [(f.kind, dict(f.key), f.column) for f in run.verdict.findings] == [
+        ("unrequested_change", {"id": 18}, "note")
+    ]
+
+
+def test_nothing_may_change_where_nothing_is_expected(guard: Guard, shop: Shop) -> None:
+    with guard.run("look_only") as run:
+        run.wrap(shop.note_order)(order_id=18, note="oops")
+    assert run.verdict is not None
+    assert run.verdict.kind == "silent_failure"
+
+
+def test_a_run_without_a_contract_is_unverified(guard: Guard, shop: Shop) -> None:
+    with guard.run() as run:
+        run.wrap(shop.lookup_order)(order_id=17)
+    assert run.verdict is not None
+    assert run.verdict.kind == "unverified"
+    assert "contract" in run.verdict.because
+
+
+def test_an_agents_own_error_passes_through_and_the_state_is_judged_all_the_same(guard: Guard) -> None:
+    run = guard.run("refund_order", inputs=INPUTS)
+    with pytest.raises(ZeroDivisionError), run:
+        _ = 1 / 0
+    assert run.verdict is not None
+    assert run.verdict.kind == "agent_error"
+    assert run.verdict.state_is_wrong
+
+
+def test_an_abandoned_run_is_an_open_failure_not_a_silent_one(guard: Guard) -> None:
+    with guard.run("refund_order", inputs=INPUTS) as run:
+        run.abandon("the customer has changed their mind")
+    assert run.verdict is not None
+    assert run.verdict.kind == "agent_error"
+    assert "changed their mind" in run.verdict.because
+
+
+def test_a_stopped_run_is_judged_too_and_says_what_the_stop_left_behind(guard: Guard, shop: Shop) -> None:
+    run = guard.run("refund_order", inputs=INPUTS)
+    with pytest.raises(RunStopped) as caught, run:
+        run.wrap(shop.note_order)(order_id=17, note="half way")
+        run.wrap(shop.cancel_order)(order_id=17)
+        run.wrap(shop.refund_order)(order_id=17, amount="19.90")
+    assert caught.value.verdict is run.verdict
+    assert run.verdict is not None
+    assert run.verdict.kind == "stopped"
+    assert {f.kind for f in run.verdict.findings} == {"missing_change", "unrequested_change"}
+
+
+def test_a_silent_failure_is_raised_where_the_task_says_so(guards: Guards, shop: Shop) -> None:
+    guard = guards(on_silent_failure="raise")
+    with pytest.raises(SilentFailure) as caught:
+        refund(guard, shop, amount="1.00")
+    assert caught.value.verdict.kind == "silent_failure"
+
+
+def test_a_hold_that_is_open_at_the_end_is_reported_and_the_state_decides(guard: Guard, shop: Shop) -> None:
+    with guard.run("look_only") as run:
+        run.wrap(shop.cancel_order)(order_id=17)
+    assert run.verdict is not None
+    assert (run.verdict.kind, run.verdict.open_holds) == ("verified", 1)
+
+
+def test_a_store_that_vanishes_makes_a_run_unverified_never_good(guard: Guard, shop: Shop) -> None:
+    with guard.run("look_only") as run:
+        shop.path.unlink()
+    assert run.verdict is not None
+    assert run.verdict.kind == "unverified"
+    assert {f.kind for f in run.verdict.findings} == {"check_error"}
+
+
+async def test_an_asynchronous_run_gives_the_same_verdict(guard: Guard, shop: Shop) -> None:
+    async with guard.run("refund_order", inputs=INPUTS) as run:
+        run.wrap(shop.refund_order)(order_id=17, amount="19.90")
+    assert run.verdict is not None
+    assert run.verdict.kind == "verified"
