@@ -6,11 +6,14 @@ import hashlib
 import math
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from itertools import islice
 from typing import cast
 from uuid import UUID
+
+from guardrail.pictures import Picture
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
@@ -48,6 +51,30 @@ class Digest:
 def new_key() -> bytes:
     """A random key for digests that are to be comparable with each other."""
     return secrets.token_bytes(16)
+
+
+def digested_like(picture: Picture, before: Picture) -> Picture:
+    """A live picture, with the columns that `before` holds as digests digested under the same key.
+
+    Then rows of the two can be compared as they are: a digest equals another when the values do.
+    """
+    keys = _keys(before)
+
+    def digested(values: tuple[object, ...]) -> tuple[object, ...]:
+        named = zip(picture.columns, values, strict=False)  # a key has the first columns only
+        return tuple(Digest.of(value, keys[name]) if name in keys else value for name, value in named)
+
+    if not keys:
+        return picture
+    hashes = picture.hashes and {digested(key): code for key, code in picture.hashes.items()}
+    return replace(picture, rows={digested(k): digested(row) for k, row in picture.rows.items()}, hashes=hashes)
+
+
+def _keys(picture: Picture) -> dict[str, bytes]:
+    """The keys under which columns of a picture are digested: a column is so in every row, or in none."""
+    rows = [*islice(picture.rows.values(), 1), *islice(picture.hashes or (), 1)]
+    pairs = [pair for row in rows for pair in zip(picture.columns, row, strict=False)]
+    return {name: value.key for name, value in pairs if isinstance(value, Digest)}
 
 
 def _code(value: object, key: bytes) -> bytes:

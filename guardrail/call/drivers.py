@@ -6,15 +6,16 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from functools import partial
-from types import AsyncGeneratorType, GeneratorType
-from typing import TypeVar, cast
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from typing import Any, TypeAlias, TypeVar, cast
 
 from guardrail.call.flow import Flow
 from guardrail.call.needs import Execute, Need, Pause, Scope, Work
 from guardrail.calls import Ending, Raised, Returned
 
 T = TypeVar("T")
-Execution = Callable[[], object]
+Execution: TypeAlias = Callable[[], object]
+AnyFlow: TypeAlias = Generator[Need, object, Any]
 
 STREAMED = 256
 """How many items of a stream are kept to judge it by; beyond that, its last ones."""
@@ -35,119 +36,94 @@ def drive(flow: Flow, execute: Execution) -> object:
     Whether a tool is asynchronous is told by what it returns: an awaitable is handed back inside a
     coroutine that goes on with the flow, a generator inside a generator that does.
     """
-    execution = _until_execute(flow)
-    if isinstance(execution, Execute):
-        ending = _attempt(execute, execution.scope)
-        if isinstance(ending, Returned):
-            value = ending.value
-            if isinstance(value, GeneratorType):
-                return _stream(flow, cast("Generator[object, object, object]", value), execution.scope)
-            if isinstance(value, AsyncGeneratorType):
-                return _astream(flow, cast("AsyncGenerator[object, object]", value), execution.scope)
-            if hasattr(type(value), "__await__"):
-                return _go_on(flow, cast("Awaitable[object]", value), execution.scope)
-        execution = _finish(flow, ending)
-    return result_of(execution)
+    reached = _proceed(flow, partial(next, flow))
+    if isinstance(reached, Execute):
+        ending = _attempt(execute, reached.scope)
+        rest = _rest(flow, ending, reached.scope)
+        if rest is not None:
+            return rest
+        reached = _proceed(flow, partial(flow.send, ending))
+    return result_of(cast("Ending", reached))
 
 
 async def adrive(flow: Flow, execute: Execution) -> object:
     """Drive a call's flow by awaiting; the guard's own work runs off the loop."""
-    execution = await _auntil_execute(flow)
-    if isinstance(execution, Execute):
-        ending = _attempt(execute, execution.scope)
-        if isinstance(ending, Returned):
-            value = ending.value
-            if isinstance(value, GeneratorType):
-                return _stream(flow, cast("Generator[object, object, object]", value), execution.scope)
-            if isinstance(value, AsyncGeneratorType):
-                return _astream(flow, cast("AsyncGenerator[object, object]", value), execution.scope)
-            if hasattr(type(value), "__await__"):
-                return await _go_on(flow, cast("Awaitable[object]", value), execution.scope)
-        execution = await _afinish(flow, ending)
-    return result_of(execution)
+    reached = await _aproceed(flow, partial(next, flow))
+    if isinstance(reached, Execute):
+        ending = _attempt(execute, reached.scope)
+        rest = _rest(flow, ending, reached.scope)
+        if rest is not None:
+            return await cast("Awaitable[object]", rest) if isinstance(rest, CoroutineType) else rest
+        reached = await _aproceed(flow, partial(flow.send, ending))
+    return result_of(cast("Ending", reached))
 
 
 def drain(steps: Generator[Need, object, T]) -> T:
     """Drive a flow without a tool (the end of a run) by blocking."""
-    try:
-        need = next(steps)
-        while True:
-            need = _advance(steps, need)
-    except StopIteration as done:
-        return cast("T", done.value)
+    return cast("T", _proceed(steps, partial(next, steps)))
 
 
 async def adrain(steps: Generator[Need, object, T]) -> T:
     """Drive a flow without a tool by awaiting."""
-    try:
-        need = next(steps)
-        while True:
-            need = await _aadvance(steps, need)
-    except StopIteration as done:
-        return cast("T", done.value)
+    return cast("T", await _aproceed(steps, partial(next, steps)))
 
 
-def _until_execute(flow: Flow) -> Execute | Ending:
+def _proceed(flow: AnyFlow, first: Callable[[], Need]) -> object:
+    """Do what the flow needs until it wants the tool run (then the need) or is done (then its result)."""
     try:
-        need = next(flow)
+        need = first()
         while not isinstance(need, Execute):
-            need = _advance(flow, need)
+            need = _resume(flow, _done(need))
     except StopIteration as done:
-        return cast("Ending", done.value)
+        return done.value
     return need
 
 
-async def _auntil_execute(flow: Flow) -> Execute | Ending:
+async def _aproceed(flow: AnyFlow, first: Callable[[], Need]) -> object:
     try:
-        need = next(flow)
+        need = first()
         while not isinstance(need, Execute):
-            need = await _aadvance(flow, need)
+            need = _resume(flow, await _adone(need))
     except StopIteration as done:
-        return cast("Ending", done.value)
+        return done.value
     return need
 
 
-def _finish(flow: Flow, ending: Ending) -> Ending:
+def _resume(flow: AnyFlow, done: Ending) -> Need:
+    """Give the flow what its need came to; an error is raised inside it."""
+    return flow.throw(done.error) if isinstance(done, Raised) else flow.send(done.value)
+
+
+def _done(need: Work | Pause) -> Ending:
     try:
-        need = flow.send(ending)
-        while True:
-            need = _advance(flow, need)
-    except StopIteration as done:
-        return cast("Ending", done.value)
+        if isinstance(need, Work):
+            return Returned(need.do())
+        time.sleep(need.seconds)
+        return Returned(None)
+    except BaseException as error:  # noqa: BLE001 - raised again inside the flow, which may have to record it
+        return Raised(error)
 
 
-async def _afinish(flow: Flow, ending: Ending) -> Ending:
+async def _adone(need: Work | Pause) -> Ending:
     try:
-        need = flow.send(ending)
-        while True:
-            need = await _aadvance(flow, need)
-    except StopIteration as done:
-        return cast("Ending", done.value)
+        if isinstance(need, Work):
+            return Returned(await asyncio.to_thread(need.do))
+        await asyncio.sleep(need.seconds)
+        return Returned(None)
+    except BaseException as error:  # noqa: BLE001 - cancellation included; as above
+        return Raised(error)
 
 
-def _advance(flow: Generator[Need, object, object], need: Need) -> Need:
-    """Do what is needed and give the flow the result; its error, if it failed, is raised inside the flow."""
-    result: object = None
-    try:
-        if isinstance(need, Pause):
-            time.sleep(need.seconds)
-        else:
-            result = cast("Work", need).do()
-    except BaseException as error:  # noqa: BLE001 - thrown into the flow, which records it and lets it go on
-        return flow.throw(error)
-    return flow.send(result)
-
-
-async def _aadvance(flow: Generator[Need, object, object], need: Need) -> Need:
-    result: object = None
-    try:
-        if isinstance(need, Pause):
-            await asyncio.sleep(need.seconds)
-        else:
-            result = await asyncio.to_thread(cast("Work", need).do)
-    except BaseException as error:  # noqa: BLE001 - cancellation included; thrown into the flow as above
-        return flow.throw(error)
-    return flow.send(result)
+def _rest(flow: Flow, ending: Ending, scope: Scope) -> object:
+    """What goes on with the flow in the place of a result that is only promised; None for an ordinary result."""
+    value = ending.value if isinstance(ending, Returned) else None
+    if isinstance(value, GeneratorType):
+        return _stream(flow, cast("Generator[object, object, object]", value), scope)
+    if isinstance(value, AsyncGeneratorType):
+        return _astream(flow, cast("AsyncGenerator[object, object]", value), scope)
+    if hasattr(type(value), "__await__"):
+        return _go_on(flow, cast("Awaitable[object]", value), scope)
+    return None
 
 
 def _attempt(execute: Execution, scope: Scope) -> Ending:
@@ -168,7 +144,7 @@ async def _go_on(flow: Flow, awaitable: Awaitable[object], scope: Scope) -> obje
         ending = Raised(error)
     finally:
         scope.detach(token)
-    return result_of(await _afinish(flow, ending))
+    return result_of(cast("Ending", await _aproceed(flow, partial(flow.send, ending))))
 
 
 def _stream(flow: Flow, source: Generator[object, object, object], scope: Scope) -> Generator[object, object, object]:
@@ -183,9 +159,10 @@ def _stream(flow: Flow, source: Generator[object, object, object], scope: Scope)
             _keep(seen, step.value)
             sent = yield step.value
     except BaseException as error:  # noqa: BLE001 - the consumer closed the stream or threw into it
-        step = _attempt(lambda: source.throw(error), scope)
+        step = _attempt(partial(source.throw, error), scope)
         step = Raised(error) if isinstance(step, Returned) else step
-    result_of(_finish(flow, _of_stream(step, seen, StopIteration)))
+    ending = _of_stream(step, seen, StopIteration)
+    result_of(cast("Ending", _proceed(flow, partial(flow.send, ending))))
     return step.error.value if isinstance(step.error, StopIteration) else None
 
 
@@ -202,12 +179,13 @@ async def _astream(flow: Flow, source: AsyncGenerator[object, object], scope: Sc
     except GeneratorExit as error:
         await source.aclose()
         # A closed stream may not wait any more: what is left to do is done at once.
-        _finish(flow, Raised(error))
+        _proceed(flow, partial(flow.send, Raised(error)))
         raise
     except BaseException as error:  # noqa: BLE001 - the consumer threw into the stream
         step = await _aattempt(source.athrow(error), scope)
         step = Raised(error) if isinstance(step, Returned) else step
-    result_of(await _afinish(flow, _of_stream(step, seen, StopAsyncIteration)))
+    ending = _of_stream(step, seen, StopAsyncIteration)
+    result_of(cast("Ending", await _aproceed(flow, partial(flow.send, ending))))
 
 
 async def _aattempt(awaitable: Awaitable[object], scope: Scope) -> Ending:

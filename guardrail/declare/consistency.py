@@ -45,13 +45,13 @@ class Known:
         """What is wrong with the name of a store at a place."""
         if name not in self.stores:
             advice = suggestion(name, self.stores, "the stores are") or "declare it under `stores`"
-            yield Fault(place, f"there is no store `{name}`", advice, absent=True)
+            yield Fault(place, f"there is no store `{name}`", advice, rests_on="files")
 
     def tool(self, name: str, place: Place) -> Iterator[Fault]:
         """What is wrong with the name of a tool at a place."""
         if not any(matches(entry, name) for entry in self.tools):
             advice = suggestion(name, self.tools, "the tools are") or "declare it under `tools`"
-            yield Fault(place, f"there is no tool `{name}`", advice, absent=True)
+            yield Fault(place, f"there is no tool `{name}`", advice, rests_on="files")
 
     def query(
         self, text: str, store: str, place: Place, *, condition: bool = False

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from guardrail.declare.faults import Fault, Place, dotted
 from guardrail.errors import Mistake
@@ -269,25 +269,28 @@ class _Builder:
     def _key(self, event: Any, place: Place) -> str:
         """The text of a key; what is none is read past, and a mistake."""
         if not _is(event, "Scalar"):
-            self._fault(place, event, "has a key that is no text")
+            self._fault((*place, "?"), event, "is a key that is no text")
             self._value(event, (*place, "?"))
-            return f"?{_line(event)}"
-        key = self._text(event, place) if event.style is not None else event.value
-        if event.style is None and not _is_text(event.value):
+            return "?"
+        key = event.value if event.style is None else self._text(event, place)
+        if event.style is None and not _is_text(key):
             self._fault((*place, key), event, f"the key `{key[:40]}` is no text to every reader of YAML; quote it")
-        return key
+        return str(key)
 
     def _merge(self, entries: dict[str, object], place: Place, event: Any) -> None:
         merged = self._value(next(self._events), (*place, "<<"))
-        for mapping in merged if isinstance(merged, list) else [merged]:
-            if not isinstance(mapping, dict):
-                self._fault(place, event, "`<<` merges a mapping, or a list of mappings")
-                continue
-            for key, value in mapping.items():
-                inner = (*place, key)
-                if key in entries:
-                    self._fault(inner, event, f"is given twice, here by `<<` and in line {self._lines[inner]}")
-                    continue
+        for mapping in cast("list[object]", merged) if isinstance(merged, list) else [merged]:
+            if isinstance(mapping, dict):
+                self._merge_one(entries, cast("dict[str, object]", mapping), place, event)
+            else:
+                self._fault((*place, "<<"), event, "merges a mapping, or a list of mappings")
+
+    def _merge_one(self, entries: dict[str, object], merged: dict[str, object], place: Place, event: Any) -> None:
+        for key, value in merged.items():
+            inner = (*place, key)
+            if key in entries:
+                self._fault(inner, event, f"is given twice, here by `<<` and first in line {self._lines[inner]}")
+            else:
                 self._lines[inner] = _line(event)
                 entries[key] = value
 
@@ -316,17 +319,20 @@ def _events(text: str) -> Iterator[Any]:
     from ruamel.yaml.error import MarkedYAMLError
     from ruamel.yaml.reader import ReaderError
 
+    parser: Any = YAML(typ="safe", pure=True)
     try:
-        yield from YAML(typ="safe", pure=True).parse(text)
+        yield from parser.parse(text)
     except MarkedYAMLError as error:
         raise _no_yaml(error, text) from error
     except ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise Unreadable(f"holds a control character (U+{error.character:04X})", "", line) from error
-    except (
-        Exception
-    ) as error:  # The parser lets some malformed texts (an escape beyond Unicode) raise what Python raises.
+        raise _control_character(error, text) from error
+    except Exception as error:  # The parser lets Python's own errors out of some texts (an escape beyond Unicode).
         raise Unreadable(f"is not YAML: {error}") from error
+
+
+def _control_character(error: Any, text: str) -> Unreadable:
+    line = text.count("\n", 0, error.position) + 1
+    return Unreadable(f"holds a control character (U+{error.character:04X})", "", line)
 
 
 def _no_yaml(error: Any, text: str) -> Unreadable:

@@ -33,9 +33,32 @@ DEEPEST: Final = 20
 """How deep the variables may be nested."""
 
 FUNCTIONS: Final = frozenset(
-    "size contains startsWith endsWith matches string bytes int uint double dyn type duration timestamp "
-    "getFullYear getMonth getDate getDayOfMonth getDayOfWeek getDayOfYear getHours getMinutes getSeconds "
-    "getMilliseconds".split()
+    [
+        "size",
+        "contains",
+        "startsWith",
+        "endsWith",
+        "matches",
+        "string",
+        "bytes",
+        "int",
+        "uint",
+        "double",
+        "dyn",
+        "type",
+        "duration",
+        "timestamp",
+        "getFullYear",
+        "getMonth",
+        "getDate",
+        "getDayOfMonth",
+        "getDayOfWeek",
+        "getDayOfYear",
+        "getHours",
+        "getMinutes",
+        "getSeconds",
+        "getMilliseconds",
+    ]
 )
 """The functions that expressions may call; operators and macros aside."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 Place: TypeAlias = tuple[str | int, ...]
 """Where something stands in a declaration: keys, and positions in lists from 0."""
@@ -15,15 +15,15 @@ Place: TypeAlias = tuple[str | int, ...]
 class Fault:
     """One mistake. `line` is given where the place alone does not tell it (a key that stands twice).
 
-    `absent` marks a mistake that says that a name is not there: it is certain only when everything
-    around could be read.
+    `rests_on` marks a mistake that says that something is not there, which is certain only when all of
+    the `entry` that it stands in could be read, or all `files`.
     """
 
     place: Place
     what: str
     advice: str = ""
     line: int | None = None
-    absent: bool = False
+    rests_on: Literal["", "entry", "files"] = ""
 
 
 def dotted(place: Place) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cached_property
 from math import isfinite
 from operator import ge, gt, le, lt
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias, cast
 
 from pydantic import Field, model_validator
 
@@ -157,11 +157,11 @@ def _iso(kind: type[date], text: str) -> object:
 
 
 def _list(value: object) -> object:
-    return value if isinstance(value, (list, tuple)) else _WRONG
+    return cast("object", value) if isinstance(value, (list, tuple)) else _WRONG
 
 
 def _object(value: object) -> object:
-    return value if isinstance(value, Mapping) else _WRONG
+    return cast("object", value) if isinstance(value, Mapping) else _WRONG
 
 
 _Reading: TypeAlias = Callable[[object], object]
@@ -202,7 +202,7 @@ def _matches(value: str, fullmatch: Callable[[str], object]) -> bool:
 
 
 def _at_most_long(value: object, longest: int) -> bool:
-    return isinstance(value, (str, list, tuple)) and len(value) <= longest  # pyright: ignore[reportUnknownArgumentType]
+    return isinstance(value, (str, list, tuple)) and len(cast("Sized", value)) <= longest
 
 
 _BOUNDS: Final[Mapping[str, tuple[Callable[[Any, Any], object], str]]] = {
@@ -322,7 +322,7 @@ def _words(value: object) -> str:
     if isinstance(value, str):
         return repr(value) if len(value) <= 40 else f"a text of {len(value)} characters"
     if isinstance(value, (list, tuple)):
-        return f"a list of {len(value)}"  # pyright: ignore[reportUnknownArgumentType]
+        return f"a list of {len(cast('Sized', value))}"
     if isinstance(value, Mapping):
         return "an object"
     if isinstance(value, int) and value.bit_length() > 256:

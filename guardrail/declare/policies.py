@@ -11,7 +11,7 @@ from pydantic import BeforeValidator
 from guardrail.calls import Action, Effect
 from guardrail.declare.choices import BY_FORM, KEYS, PLAIN
 from guardrail.declare.model import Count, Declaration
-from guardrail.declare.texts import Pattern
+from guardrail.declare.texts import Filled, Pattern
 
 if TYPE_CHECKING:
     from guardrail.declare.tools import Tool
@@ -61,11 +61,13 @@ class Sentence(Declaration):
     `pattern` is a regular expression that must match the whole line (it is anchored at both ends, case
     is ignored). A group named `rest` is read again and says more precisely what the line means. `means` says
     what the result then came to: `empty` looked for one thing that is not there, `empty_list` is a search
-    that found nothing, `in_doubt` is an error if the call was a read.
+    that found nothing, `in_doubt` is an error if the call was a read. With `words` the pattern is tried only on
+    a line that holds one of them, which makes reading cheap; a colon and a lone dash count as words.
     """
 
     pattern: Pattern
     means: Literal["ok", "empty", "empty_list", "rejected", "error", "in_doubt"]
+    words: tuple[Filled, ...] = ()
 
 
 class Policy(Declaration):

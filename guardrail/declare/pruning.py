@@ -40,3 +40,15 @@ def _without(value: object, places: frozenset[Place], at: Place, kept: dict[Plac
         kept[at] = tuple(position for position in range(len(items)) if (*at, position) not in places)
         return [_without(items[position], places, (*at, position), kept) for position in kept[at]]
     return value
+
+
+def stands(value: object, place: Place) -> bool:
+    """Whether anything stands at a place of a plain value, be it null."""
+    for step in place:
+        if isinstance(value, dict) and step in value:
+            value = cast("dict[object, object]", value)[step]
+        elif isinstance(value, list) and isinstance(step, int) and step < len(cast("list[object]", value)):
+            value = cast("list[object]", value)[step]
+        else:
+            return False
+    return True

@@ -59,7 +59,9 @@ class _Scope:
 
     @classmethod
     def of(cls, task: Task, known: Known) -> _Scope:
-        inputs = {name: item.type if isinstance(item, Input) else item for name, item in task.inputs.items()}
+        inputs: dict[str, TypeName] = {
+            name: item.type if isinstance(item, Input) else item for name, item in task.inputs.items()
+        }
         return cls(known, task.stores, task.watch, inputs, frozenset(task.let))
 
     def holds_rows(self, name: str) -> bool:
@@ -70,14 +72,15 @@ class _Scope:
         """The fault of a name that stands for nothing; `mark` is how such names are written."""
         names = self.inputs if mark == ":" else (*self.inputs, *self.lets, *self.rows)
         what = "an input of the task" if mark == ":" else "an input, a `let` or an `as` of the task"
-        return Fault(place, f"`{mark}{name}` is not {what}", suggestion(name, names, "there are"), absent=True)
+        return Fault(place, f"`{mark}{name}` is not {what}", suggestion(name, names, "there are"), rests_on="entry")
 
 
 def _form_faults(task: Task, place: Place) -> Iterator[Fault]:
     if task.expect is None and task.any_of is None and not task.checks:
-        yield Fault(place, "does not say what it expects", "write `expect`, `any_of` or `checks`, or `expect: nothing`")
+        advice = "write `expect`, `any_of` or `checks`, or `expect: nothing`"
+        yield Fault(place, "does not say what it expects", advice, rests_on="entry")
     if task.any_of is not None and not task.any_of:
-        yield Fault((*place, "any_of"), "has no alternative")
+        yield Fault((*place, "any_of"), "has no alternative", rests_on="entry")
     if task.any_of and task.expect == "nothing":
         yield Fault((*place, "expect"), "says that nothing may change, and `any_of` says otherwise", "leave it out")
 
@@ -121,7 +124,8 @@ def _watch_faults(task: Task, place: Place, scope: _Scope) -> Iterator[Fault]:
     if task.watch is None:
         return
     if not task.watch:
-        yield Fault((*place, "watch"), "watches nothing", "leave it out, and every table of the stores is watched")
+        advice = "leave it out, and every table of the stores is watched"
+        yield Fault((*place, "watch"), "watches nothing", advice, rests_on="entry")
     for table, watch in task.watch.items():
         inner = (*place, "watch", table)
         store = table.partition(".")[0]
@@ -139,13 +143,13 @@ def _table_name_faults(table: str, place: Place, scope: _Scope) -> Iterator[Faul
         return
     yield from scope.known.store(store, place)
     if scope.stores is not None and store not in scope.stores:
-        yield Fault(place, f"the store `{store}` is not among the task's `stores`", absent=True)
+        yield Fault(place, f"the store `{store}` is not among the task's `stores`", rests_on="entry")
 
 
 def _column_faults(watch: Watch, place: Place) -> Iterator[Fault]:
     key = (watch.key,) if isinstance(watch.key, str) else watch.key
     if key is not None and (not key or len(set(key)) < len(key)):
-        yield Fault((*place, "key"), "must name at least one column, and each once")
+        yield Fault((*place, "key"), "must name at least one column, and each once", rests_on="entry")
     for column in watch.ignore:
         if column in (key or ()):
             yield Fault((*place, "ignore"), f"`{column}` is part of the key, which cannot be ignored")
@@ -160,7 +164,8 @@ def _ending_faults(task: Task, place: Place, scope: _Scope) -> Iterator[Fault]:
     for name, alternative in (task.any_of or {}).items():
         inner = (*place, "any_of", name)
         if not (alternative.expect or common or alternative.checks or task.checks):
-            yield Fault(inner, "does not say what it expects", "write `expect: nothing` if nothing may change")
+            advice = "write `expect: nothing` if nothing may change"
+            yield Fault(inner, "does not say what it expects", advice, rests_on="entry")
         if alternative.when is not None:
             when = alternative.when
             yield from _query_faults(when.sql, when.store, (*inner, "when"), "sql", scope)
@@ -241,7 +246,7 @@ def _subject_faults(table: str, place: Place, scope: _Scope) -> Iterator[Fault]:
         yield from _table_name_faults(table, place, scope)
     elif table not in scope.watch:
         advice = suggestion(table, scope.watch, "watched are")
-        yield Fault(place, f"the table `{table}` is not watched", advice, absent=True)
+        yield Fault(place, f"the table `{table}` is not watched", advice, rests_on="entry")
 
 
 def _ignored_faults(table: str, column: str, place: Place, scope: _Scope) -> Iterator[Fault]:

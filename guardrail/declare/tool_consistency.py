@@ -61,7 +61,7 @@ def _effect_faults(tool: Tool, place: Place) -> Iterator[Fault]:
 
 def _by_argument_faults(effect: EffectByArgument, place: Place) -> Iterator[Fault]:
     if not effect.read and not effect.write:
-        yield Fault(place, "lists no value that makes the call a read or a write")
+        yield Fault(place, "lists no value that makes the call a read or a write", rests_on="entry")
     both = [value for value in effect.read if any(value == w and type(value) is type(w) for w in effect.write)]
     for value in both:
         yield Fault(place, f"says of {value!r} that it is both, a read and a write")

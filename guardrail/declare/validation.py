@@ -64,7 +64,7 @@ def _fault(detail: ErrorDetails, model: type[BaseModel], shown: object) -> Fault
         case "missing":
             return Fault(place, f"the key `{place[-1]}` is missing")
         case "literal_error":
-            allowed = _QUOTED.findall(detail["ctx"]["expected"])
+            allowed = _QUOTED.findall(detail.get("ctx", {})["expected"])
             value = _at(shown, place)
             advice = suggestion(value, allowed) if isinstance(value, str) else ""
             return Fault(place, f"must be one of {', '.join(allowed)}{_instead(value)}", advice)

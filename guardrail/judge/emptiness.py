@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias, cast
 
 from guardrail.judge.fields import Fields, fields_of, peek
-from guardrail.judge.meanings import is_failure
 
 Absence: TypeAlias = Literal["empty", "empty_list", "incomplete"]
 
@@ -16,20 +15,13 @@ _SAID_NOTHING: Final = frozenset(("none", "null"))
 
 # Names as they read without case and punctuation: `nextPageToken`, `next_page_token` and `NextPageToken` are one.
 _CONTINUATIONS: Final = frozenset(
-    "next nexttoken nextpage nextpagetoken nextcursor nextlink nextmarker nexturl nextoffset odatanextlink "
-    "odatanextlink continuationtoken continuation lastevaluatedkey hasmore hasnext hasnextpage hasmoreitems morerecords "
-    "moreresults istruncated truncated incompleteresults paginationtoken".split()
+    ["next", "nexttoken", "nextpage", "nextpagetoken", "nextcursor", "nextlink", "nextmarker", "nexturl", "nextoffset", "odatanextlink", "odatanextlink", "continuationtoken", "continuation", "lastevaluatedkey", "hasmore", "hasnext", "hasnextpage", "hasmoreitems", "morerecords", "moreresults", "istruncated", "truncated", "incompleteresults", "paginationtoken"]
 )
 _TOTALS: Final = frozenset(
-    "total totalcount totalresults totalelements totalitems totalhits totalrecords totalrows totalsize count found "
-    "numfound odatacount".split()
+    ["total", "totalcount", "totalresults", "totalelements", "totalitems", "totalhits", "totalrecords", "totalrows", "totalsize", "count", "found", "numfound", "odatacount"]
 )
 _BESIDE_LIST: Final = frozenset(
-    "page pages pageinfo pagination paging pagenumber pagesize pageindex perpage number size limit offset cursor "
-    "start end first last previous prev prevlink previouslink previouspagetoken empty numberofelements totalpages "
-    "pageable sort sorted links link meta metadata responsemetadata error errors message msg success ok status "
-    "query took timedout shards maxscore kind etag object url resultsizeestimate scannedcount consumedcapacity "
-    "requestid timestamp warnings odatacontext context self facets aggregations filters maxitems".split()
+    ["page", "pages", "pageinfo", "pagination", "paging", "pagenumber", "pagesize", "pageindex", "perpage", "number", "size", "limit", "offset", "cursor", "start", "end", "first", "last", "previous", "prev", "prevlink", "previouslink", "previouspagetoken", "empty", "numberofelements", "totalpages", "pageable", "sort", "sorted", "links", "link", "meta", "metadata", "responsemetadata", "error", "errors", "message", "msg", "success", "ok", "status", "query", "took", "timedout", "shards", "maxscore", "kind", "etag", "object", "url", "resultsizeestimate", "scannedcount", "consumedcapacity", "requestid", "timestamp", "warnings", "odatacontext", "context", "self", "facets", "aggregations", "filters", "maxitems"]
 )
 
 

@@ -112,26 +112,28 @@ _STRUCTURED: Final = ("structuredContent", "structured_content")
 _FLAGS: Final = ("isError", "is_error")
 _MESSAGE_IDS: Final = ("tool_call_id", "tool_use_id", "toolUseId", "call_id")
 _MESSAGE_KEYS: Final = frozenset(
-    "tool_call_id tool_use_id toolUseId call_id isError is_error content output type role name id status artifact "
-    "additional_kwargs response_metadata tool_name cache_control".split()
+    ["tool_call_id", "tool_use_id", "toolUseId", "call_id", "isError", "is_error", "content", "output", "type", "role", "name", "id", "status", "artifact", "additional_kwargs", "response_metadata", "tool_name", "cache_control"]
 )
 _STATUS_KEYS: Final = ("status_code", "statusCode", "StatusCode", "status")
 _BODY_KEYS: Final = ("body", "Payload", "json", "text", "content", "data", "response")
 _PAYLOAD_KEYS: Final = ("return_value", "output", "result", "response")
 _BESIDE_PAYLOAD: Final = frozenset(
-    "success ok status message msg error errors code meta metadata timestamp request_id requestId duration "
-    "duration_ms warnings tool tool_name".split()
+    ["success", "ok", "status", "message", "msg", "error", "errors", "code", "meta", "metadata", "timestamp", "request_id", "requestId", "duration", "duration_ms", "warnings", "tool", "tool_name"]
 )
-_FINE: Final = frozenset("ok success succeeded successful complete completed done".split())
+_FINE: Final = frozenset(["ok", "success", "succeeded", "successful", "complete", "completed", "done"])
 OPENERS: Final = frozenset(
     {*_STRUCTURED, *_FLAGS, *_MESSAGE_IDS, *_STATUS_KEYS[:3], *_PAYLOAD_KEYS}
-    | set("headers body FunctionError toolResult functionResponse messages update role d".split())
+    | set(["headers", "body", "FunctionError", "toolResult", "functionResponse", "messages", "update", "role", "d"])
 )
+
+
+MANY: Final = 64
+"""From how many fields on it is cheaper to look for the known names one by one."""
 
 
 def has_any(value: Fields, names: frozenset[str]) -> bool:
     """Whether a mapping has one of the names; the cost does not grow with the mapping."""
-    if len(value) <= 64:
+    if len(value) <= MANY:
         return not names.isdisjoint(value)
     return any(name in value for name in names)
 
@@ -226,7 +228,11 @@ def _payload_layer(value: Fields) -> _Layer | None:
 def _is_fine(value: Fields) -> bool:
     status = value.get("status")
     return (
-        (status is None or (isinstance(status, str) and status.lower() in _FINE) or http_status(value, ("status",)) in (200, 201))
+        (
+            status is None
+            or (isinstance(status, str) and status.lower() in _FINE)
+            or http_status(value, ("status",)) in (200, 201)
+        )
         and value.get("success") is not False
         and value.get("ok") is not False
         and not is_failure(value.get("error"))
@@ -236,7 +242,7 @@ def _is_fine(value: Fields) -> bool:
 
 # --- content blocks
 
-_BLOCK_KEYS: Final = frozenset("type text annotations meta _meta id index extras cache_control citations".split())
+_BLOCK_KEYS: Final = frozenset(["type", "text", "annotations", "meta", "_meta", "id", "index", "extras", "cache_control", "citations"])
 _MOST_BLOCKS: Final = 10_000
 
 
@@ -278,7 +284,9 @@ def _part(block: object) -> object:
     found = fields_of(block) or {}
     if isinstance(found.get("text"), str):
         return found["text"]
-    return found.get("json") if found.keys() <= {"json", "type"} else (fields_of(found.get("resource")) or {}).get("text")
+    return (
+        found.get("json") if found.keys() <= {"json", "type"} else (fields_of(found.get("resource")) or {}).get("text")
+    )
 
 
 # --- objects

@@ -56,7 +56,9 @@ _WORDS: Final[dict[str, Meaning]] = {
     "timeout": "in_doubt",
     "unavailable": "in_doubt",
 }
-_HARMLESS: Final = frozenset(("none", "null", "nil", "no", "no error", "no errors", "n/a", "ok", "success", "false", "0"))
+_HARMLESS: Final = frozenset(
+    ("none", "null", "nil", "no", "no error", "no errors", "n/a", "ok", "success", "false", "0")
+)
 _FAILURES: Final = frozenset(("error", "failed", "failure", "fail", "failing"))
 _DEEPEST_ERROR: Final = 4
 _NO_LETTER: Final = re.compile(r"[^a-z]+")

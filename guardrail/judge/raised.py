@@ -74,8 +74,10 @@ _CLASSES: Final[Mapping[str, Meaning]] = {
     for name in names.split()
 }
 _NEVER_SENT: Final = frozenset(_NOT_SENT.split())
-_READABLE: Final = frozenset("ValueError ToolException ToolError ModelRetry".split())
-_NOT_FOUND_CLASS: Final = re.compile(r"(?!File|Module).*(?:NotFound(?:Error|Exception)?|DoesNotExist(?:Error|Exception)?)")
+_READABLE: Final = frozenset(["ValueError", "ToolException", "ToolError", "ModelRetry"])
+_NOT_FOUND_CLASS: Final = re.compile(
+    r"(?!File|Module).*(?:NotFound(?:Error|Exception)?|DoesNotExist(?:Error|Exception)?)"
+)
 
 # The interpreter's words for a call that does not fit the tool's signature: raised before its first line runs.
 _MISFIT: Final = re.compile(
@@ -135,7 +137,9 @@ def _meaning(error: BaseException, effect: Effect, sentences: Sentences) -> Mean
     return _read(error, name, meaning, effect, sentences)
 
 
-def _read(error: BaseException, name: str | None, meaning: Meaning | None, effect: Effect, sentences: Sentences) -> Meaning:
+def _read(
+    error: BaseException, name: str | None, meaning: Meaning | None, effect: Effect, sentences: Sentences
+) -> Meaning:
     """Let the words of an exception say more precisely what it means, where they can do no harm.
 
     Of a write only exceptions of validation are read: "not found" from an unknown exception may speak of
@@ -162,7 +166,9 @@ def _was_never_sent(error: BaseException) -> bool:
     for link in seen:
         args = peek(link, "args")
         reasons = [peek(link, "reason"), peek(link, "__cause__"), *(args[:2] if isinstance(args, tuple) else ())]
-        seen += [reason for reason in reasons if isinstance(reason, BaseException)][: max(0, _LONGEST_CHAIN - len(seen))]
+        seen += [reason for reason in reasons if isinstance(reason, BaseException)][
+            : max(0, _LONGEST_CHAIN - len(seen))
+        ]
     return any(not _NEVER_SENT.isdisjoint(_names(link)) for link in cast("list[BaseException]", seen))
 
 

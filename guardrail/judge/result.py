@@ -16,12 +16,12 @@ from guardrail.judge.fields import Fields, fields_of, plain, reach
 from guardrail.judge.meanings import LONGEST_ITEM_NAME, LONGEST_MESSAGE, OK, Meaning, conclude, is_failure, of_status
 from guardrail.judge.raised import judge_raised
 from guardrail.judge.sentences import Sentences
-from guardrail.judge.signals import SIGNS, find_sign, weigh, words
-from guardrail.judge.texts import announced_failure
+from guardrail.judge.signals import find_sign, weigh, words
+from guardrail.judge.texts import Unparsed, announced_failure, parse
 
 Steps: TypeAlias = tuple[str, ...]
 
-_NOTABLE: Final = OPENERS | SIGNS
+_SCALARS: Final = frozenset({type(None), bool, int, float})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class DeclaredBatch:
 class ResultRules:
     """How one tool's results are judged: what is declared of them, precompiled.
 
-    `generic` is true where nothing is declared that changes how a plain mapping is judged.
+    `generic` is true where nothing is declared that changes how a value without an envelope is judged.
     """
 
     sentences: Sentences
@@ -87,7 +87,7 @@ class ResultRules:
             signals=tuple(map(DeclaredSignal.of, tool.signals)),
             batch=None if tool.batch is None else DeclaredBatch.of(tool.batch),
             raises=dict(tool.raises),
-            generic=not (tool.root or tool.signals or tool.batch),
+            generic=tool.returns == "any" and not (tool.root or tool.signals or tool.batch),
         )
 
 
@@ -100,12 +100,32 @@ def judge(ending: Ending, effect: Effect, rules: ResultRules) -> Judgement:
     if isinstance(ending, Raised):
         return judge_raised(ending.error, effect, rules.sentences, rules.raises)
     value = ending.value
-    if type(value) is dict and rules.generic and not has_any(cast("Fields", value), _NOTABLE):
-        return _judge_absence(cast("object", value), effect)
     try:
+        if rules.generic and (judgement := _judge_plain(value, effect, rules)):
+            return judgement
         return _judge_envelope(open_envelope(value, parsing=rules.returns != "text"), effect, rules)
     except Exception as error:  # noqa: BLE001  # a foreign value's own methods (a lazy mapping, a hash) may raise anything
         return conclude("in_doubt", effect, "unreadable", f"the result cannot be read: {type(error).__name__}")
+
+
+def _judge_plain(value: object, effect: Effect, rules: ResultRules) -> Judgement | None:
+    """The short way for what has no envelope; gives what the long way would, None for what must go that way."""
+    kind = type(value)
+    if kind is str:
+        found = parse(cast("str", value))
+        if found is Unparsed.NOT_JSON:
+            return _judge_text(cast("str", value), effect, rules.sentences) or _judge_absence(value, effect)
+        value, kind = found, type(found)
+    if kind is dict:
+        return None if has_any(cast("Fields", value), OPENERS) else _judge_value(value, effect, rules)
+    if kind is list:
+        return _judge_value(value, effect, rules) if _is_of_rows(cast("list[object]", value)) else None
+    return _judge_absence(value, effect) if kind in _SCALARS else None
+
+
+def _is_of_rows(value: list[object]) -> bool:
+    first = value[0] if value else None
+    return first is None or (type(first) is dict and "type" not in first and "tool_call_id" not in first)
 
 
 def open_value(ending: Ending, rules: ResultRules) -> object:
@@ -181,9 +201,18 @@ def _judge_root(envelope: Envelope, effect: Effect, rules: ResultRules) -> Judge
 def _judge_answer(value: object, envelope: Envelope, effect: Effect, rules: ResultRules) -> Judgement:
     if rules.batch is not None and (judgement := _judge_batch(rules.batch, value, envelope, rules)):
         return judgement
+    return _judge_value(value, effect, rules)
+
+
+def _judge_value(value: object, effect: Effect, rules: ResultRules) -> Judgement:
+    """What a value means by the generic signs, its sentence and its emptiness."""
     if sign := find_sign(value, rules.sentences, rules.data):
         return conclude(sign.meaning, effect, sign.kind, sign.message, sign.failed_items)
-    if isinstance(value, str) and rules.returns != "text" and (judgement := _judge_text(value, effect, rules.sentences)):
+    if (
+        isinstance(value, str)
+        and rules.returns != "text"
+        and (judgement := _judge_text(value, effect, rules.sentences))
+    ):
         return judgement
     return _judge_absence(value, effect)
 
@@ -220,8 +249,8 @@ def _error_of(item: object, batch: DeclaredBatch) -> object:
 
 def _judge_text(text: str, effect: Effect, sentences: Sentences) -> Judgement | None:
     head = text[:64].lstrip()[:1]
-    if head in ("{", "["):  # data in some notation that is not JSON, such as Python's own
-        return None
+    if head == "{" or (head == "[" and text[-64:].rstrip()[-1:] == "]"):
+        return None  # data in some notation that is not JSON, such as Python's own
     if head in ("<", "T") and (failure := announced_failure(text)):
         return Judgement("error", failure[0], failure[1][:LONGEST_MESSAGE])
     meaning = sentences.read(text)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 from guardrail.declare.policies import Sentence
 from guardrail.judge.meanings import Meaning
 
 LONGEST_SENTENCE: Final = 300
 _MOST_PREFIXES: Final = 3
-_SYMBOLS: Final = re.compile(r"[^\w'\"#$(+-]+")
+_SYMBOLS: Final = re.compile(r"[^\w'\"#$(+\[-]+")
 _UPPER: Final = re.compile(r"[A-Z]")
+_PUNCTUATION: Final = str.maketrans({**dict.fromkeys(',.!?;()[]"`', " "), ":": " : ", "–": " - ", "—": " - ", "’": "'"})
+
+_Patterns: TypeAlias = tuple[tuple[re.Pattern[str], Meaning], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +26,12 @@ class Sentences:
 
     A pattern matches the whole line, case is ignored. If it has a group named `rest`, that part is read
     again and says more precisely what the line means ("Error: user not found" is a "not found").
+    `by_word` holds the places of the patterns that are tried for a word, `always` those tried on every line.
     """
 
-    patterns: tuple[tuple[re.Pattern[str], Meaning], ...] = ()
+    patterns: _Patterns = ()
+    always: frozenset[int] = frozenset()
+    by_word: Mapping[str, frozenset[int]] = field(default_factory=dict[str, frozenset[int]])
 
     @staticmethod
     def of(sentences: Sequence[Sentence]) -> Sentences:
@@ -39,20 +45,37 @@ class Sentences:
             return None
         line = line.lower()
         meaning = self._read(line, _MOST_PREFIXES)
-        symbols = None if meaning else _SYMBOLS.match(line)
-        return self._read(line[symbols.end() :], _MOST_PREFIXES) if symbols else meaning
+        if meaning or line[0].isalnum():
+            return meaning
+        symbols = _SYMBOLS.match(line)
+        return self._read(line[symbols.end() :], _MOST_PREFIXES) if symbols else None
 
     def _read(self, line: str, prefixes: int) -> Meaning | None:
-        for pattern, meaning in self.patterns:
+        for place in self._candidates(line):
+            pattern, meaning = self.patterns[place]
             if match := pattern.fullmatch(line):
                 rest = match.groupdict().get("rest") if prefixes else None
                 return (self._read(rest.strip(), prefixes - 1) if rest else None) or meaning
         return None
 
+    def _candidates(self, line: str) -> Sequence[int]:
+        known = self.by_word.keys() & line.translate(_PUNCTUATION).split()
+        if not known:
+            return sorted(self.always)
+        return sorted(self.always.union(*(self.by_word[word] for word in known)))
+
 
 @lru_cache(maxsize=256)
 def _compiled(sentences: tuple[Sentence, ...]) -> Sentences:
-    return Sentences(tuple((_compile(sentence.pattern), sentence.means) for sentence in sentences))
+    by_word: dict[str, frozenset[int]] = {}
+    for place, sentence in enumerate(sentences):
+        for word in sentence.words:
+            by_word[word.lower()] = by_word.get(word.lower(), frozenset()) | {place}
+    return Sentences(
+        tuple((_compile(sentence.pattern), sentence.means) for sentence in sentences),
+        frozenset(place for place, sentence in enumerate(sentences) if not sentence.words),
+        by_word,
+    )
 
 
 def _compile(pattern: str) -> re.Pattern[str]:

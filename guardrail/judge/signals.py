@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias, cast
 
-from guardrail.judge.envelope import has_any, http_status
+from guardrail.judge.envelope import MANY, has_any, http_status
 from guardrail.judge.fields import Fields, fields_of
 from guardrail.judge.meanings import LONGEST_MESSAGE, Meaning, is_failure, is_failure_word, of_code, of_status
 from guardrail.judge.sentences import Sentences
@@ -37,27 +37,28 @@ def find_sign(value: object, sentences: Sentences, data: frozenset[str] = frozen
 
 
 def _mapping_sign(value: Fields, sentences: Sentences, data: frozenset[str]) -> Sign | None:
-    if not has_any(value, SIGNS):
-        return None
     if data:
         value = {name: kept for name, kept in value.items() if name not in data}
+    present = SIGNS.intersection(value) if len(value) <= MANY else {name for name in SIGNS if name in value}
+    if not present:
+        return None
     for names, look in _LOOKS:
-        if has_any(value, names) and (sign := look(value, sentences)):
+        if not names.isdisjoint(present) and (sign := look(value, sentences)):
             return sign
-    return _listed_rows_sign(value, data) if has_any(value, _ROW_LISTS) else None
+    return None if _ROW_LISTS.isdisjoint(present) else _listed_rows_sign(value, data)
 
 
 def _listed_rows_sign(value: Fields, data: frozenset[str]) -> Sign | None:
-    lists = [cast("list[object]", rows) for place in _ROW_LISTS if isinstance(rows := value.get(place), list)]
-    return next((sign for rows in lists if (sign := _rows_sign(rows, data))), None)
+    for place in _ROW_PLACES:
+        rows = value.get(place)
+        if isinstance(rows, list) and (sign := _rows_sign(cast("list[object]", rows), data)):
+            return sign
+    return None
 
 
 # --- what an error says
 
-_MESSAGES: Final = (
-    "message Message msg reason detail error_description description errorMessage error_message faultstring value "
-    "title error errors code Code type"
-).split()
+_MESSAGES: Final = ["message", "Message", "msg", "reason", "detail", "error_description", "description", "errorMessage", "error_message", "faultstring", "value", "title", "error", "errors", "code", "Code", "type"]
 _CODES: Final = ("code", "Code", "status", "error_code", "errorCode", "type", "reason", "error")
 _STATUSES: Final = ("status", "code", "status_code", "statusCode", "http_status", "httpStatusCode", "httpStatus")
 
@@ -70,7 +71,9 @@ def weigh(error: object, beside: Fields, sentences: Sentences) -> tuple[Meaning,
     """
     own = fields_of(error) or {}
     message = words(error) or words({name: beside[name] for name in _MESSAGES if name in beside and name != "code"})
-    told = next((meaning for meaning in _told(error, own, beside, message, sentences) if meaning not in _VAGUE), "error")
+    told = next(
+        (meaning for meaning in _told(error, own, beside, message, sentences) if meaning not in _VAGUE), "error"
+    )
     return cast("Meaning", told), message
 
 
@@ -92,7 +95,9 @@ def words(value: object, depth: int = 4) -> str:
         return value[:LONGEST_MESSAGE].strip()
     if isinstance(value, list | tuple):
         entries = cast("Sequence[object]", value)[:20]
-        return "; ".join(filter(None, (words(entry, depth - 1) for entry in entries)))[:LONGEST_MESSAGE] if depth else ""
+        return (
+            "; ".join(filter(None, (words(entry, depth - 1) for entry in entries)))[:LONGEST_MESSAGE] if depth else ""
+        )
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value) if abs(value) < 10**20 else ""
     if isinstance(value, Exception):
@@ -104,7 +109,9 @@ def words(value: object, depth: int = 4) -> str:
 def _field_words(found: Fields, depth: int) -> str:
     said = next((text for name in _MESSAGES if name in found and (text := words(found[name], depth - 1))), "")
     if not said:  # errors by field, as forms give them: {"email": ["is required"]}
-        said = "; ".join(f"{name}: {text}" for name, kept in list(found.items())[:10] if (text := words(kept, depth - 1)))
+        said = "; ".join(
+            f"{name}: {text}" for name, kept in list(found.items())[:10] if (text := words(kept, depth - 1))
+        )
     path = found.get("path")
     return f"{said} (at {_path(path)})" if isinstance(path, list) and path else said
 
@@ -115,8 +122,19 @@ def _path(path: object) -> str:
 
 # --- the looks
 
-_ROW_LISTS: Final = frozenset("results items responses outcomes records entries Results Records Entries".split())
-_MANY: Final = (*_ROW_LISTS, "data", "successful", "Successful", "succeeded", "Deleted", "created", "updated", "inserted")
+_ROW_PLACES: Final = tuple(["results", "items", "responses", "outcomes", "records", "entries", "Results", "Records", "Entries"])
+_ROW_LISTS: Final = frozenset(_ROW_PLACES)
+_MANY: Final = (
+    *_ROW_PLACES,
+    "data",
+    "successful",
+    "Successful",
+    "succeeded",
+    "Deleted",
+    "created",
+    "updated",
+    "inserted",
+)
 
 
 def _shards(value: Fields, _: Sentences) -> Sign | None:
@@ -125,7 +143,9 @@ def _shards(value: Fields, _: Sentences) -> Sign | None:
     failed = shards.get("failed")
     if isinstance(failed, int) and failed > 0:
         successful = shards.get("successful")
-        return Sign("partial" if successful else "error", "shards", f"{failed} shards failed: {words(shards.get('failures'))}")
+        return Sign(
+            "partial" if successful else "error", "shards", f"{failed} shards failed: {words(shards.get('failures'))}"
+        )
     return Sign("partial", "shards", "timed out") if value.get("timed_out") is True else None
 
 
@@ -137,11 +157,13 @@ def _bulk(value: Fields, _: Sentences) -> Sign | None:
     return _rows_sign(cast("list[object]", items), frozenset(), kind="bulk") or Sign("partial", "bulk", "items failed")
 
 
-_LEFT_OVER: Final = (
-    "UnprocessedItems UnprocessedKeys UnprocessedEntries UnprocessedIdentityIds UnprocessedStatistics unprocessedItems "
-    "unprocessedKeys unprocessed_items"
-).split()
-_FAILED_LISTS: Final = (("Failed", "Successful"), ("failed", "successful"), ("failed", "succeeded"), ("Errors", "Deleted"))
+_LEFT_OVER: Final = ["UnprocessedItems", "UnprocessedKeys", "UnprocessedEntries", "UnprocessedIdentityIds", "UnprocessedStatistics", "unprocessedItems", "unprocessedKeys", "unprocessed_items"]
+_FAILED_LISTS: Final = (
+    ("Failed", "Successful"),
+    ("failed", "successful"),
+    ("failed", "succeeded"),
+    ("Errors", "Deleted"),
+)
 _FAILED_COUNTS: Final = {
     "FailedEntryCount": "Entries",
     "FailedRecordCount": "Records",
@@ -212,7 +234,11 @@ def _errors(value: Fields, sentences: Sentences) -> Sign | None:
     for name in _ERRORS:
         if name in value and is_failure(value[name]):
             meaning, message = weigh(value[name], value, sentences)
-            some = name.lower() == "errors" and isinstance(value[name], list) and any(_is_list(value.get(n)) for n in _MANY)
+            some = (
+                name.lower() == "errors"
+                and isinstance(value[name], list)
+                and any(_is_list(value.get(n)) for n in _MANY)
+            )
             return Sign("partial" if some else meaning, "json_rpc" if "jsonrpc" in value else "error_field", message)
     if value.get("errorMessage") and ("errorType" in value or "errorCode" in value or "stackTrace" in value):
         meaning, message = weigh(value["errorMessage"], value, sentences)
@@ -243,52 +269,62 @@ def _is_no(value: object) -> bool:
 
 # The fields of an answer that is nothing but an envelope; a status among other fields is data.
 _ENVELOPE: Final = frozenset(
-    "status statusCode status_code message msg reason error errors code detail details description data result "
-    "error_code errorCode error_type errorType timestamp request_id requestId trace_id traceId path tool tool_name "
-    "success ok hint suggestion suggestions title type instance retryable retry_after statusText".split()
+    ["status", "statusCode", "status_code", "message", "msg", "reason", "error", "errors", "code", "detail", "details", "description", "data", "result", "error_code", "errorCode", "error_type", "errorType", "timestamp", "request_id", "requestId", "trace_id", "traceId", "path", "tool", "tool_name", "success", "ok", "hint", "suggestion", "suggestions", "title", "type", "instance", "retryable", "retry_after", "statusText"]
 )
-_REASONS: Final = frozenset("message msg reason detail details description error_message hint".split())
+_REASONS: Final = frozenset(["message", "msg", "reason", "detail", "details", "description", "error_message", "hint"])
 
 
 def _statuses(value: Fields, sentences: Sentences) -> Sign | None:
     """A status of the transport, a problem document (RFC 9457), `status: "error"` of an envelope."""
-    status = http_status(value, ("statusCode", "status_code", "StatusCode", "httpStatusCode"))
-    kind = "status"
-    if status is None and value.keys() <= _ENVELOPE:
-        status = http_status(value, ("status", "code"))
-    if status is None and "title" in value and ("type" in value or "detail" in value):
-        status, kind = http_status(value, ("status",)), "problem"
-    if status is not None and status >= 400:
-        meaning, message = weigh(None, {**value, "status": status}, sentences)
-        return Sign(meaning, kind, message or f"status {status}")
-    return _failed_status(value, sentences)
+    told = value.get("status")
+    if isinstance(told, str):
+        return _failed_status(value, "status", sentences)
+    status, kind = _http_failure(value, told)
+    if status < 400:
+        return _failed_status(value, "Status" if "Status" in value else "result", sentences)
+    meaning, message = weigh(None, {**value, "status": status}, sentences)
+    return Sign(meaning, kind, message or f"status {status}")
 
 
-def _failed_status(value: Fields, sentences: Sentences) -> Sign | None:
-    place = next((name for name in ("status", "Status", "result") if is_failure_word(value.get(name))), None)
-    if place is None:
+def _http_failure(value: Fields, told: object) -> tuple[int, str]:
+    """The HTTP status of an answer, 0 for none, and the kind of sign it is."""
+    if status := http_status(value, ("statusCode", "status_code", "StatusCode", "httpStatusCode")):
+        return status, "status"
+    if "title" in value and ("type" in value or "detail" in value):
+        return http_status({"status": told}, ("status",)) or 0, "problem"
+    return (http_status(value, ("status", "code")) or 0 if value.keys() <= _ENVELOPE else 0), "status"
+
+
+def _failed_status(value: Fields, place: str, sentences: Sentences) -> Sign | None:
+    """A word for a status: of an answer that is nothing but an envelope, or "error" beside its reason."""
+    word = value.get(place)
+    if not is_failure_word(word):
         return None
-    is_error = str(value[place]).strip().lower() == "error"
-    if value.keys() <= _ENVELOPE or (is_error and not _REASONS.isdisjoint(value)):
-        meaning, message = weigh(None, {n: kept for n, kept in value.items() if n != place}, sentences)
+    if value.keys() <= _ENVELOPE or (str(word).strip().lower() == "error" and not _REASONS.isdisjoint(value)):
+        meaning, message = weigh(None, {name: kept for name, kept in value.items() if name != place}, sentences)
         return Sign(meaning, "status_field", message)
     return None
 
 
 # --- rows
 
-_ROW_SIGNS: Final = frozenset("error errors Error Errors success ok errorCode ErrorCode httpStatusCode".split())
+_ROW_SIGNS: Final = frozenset(["error", "errors", "Error", "Errors", "success", "ok", "errorCode", "ErrorCode", "httpStatusCode"])
 _ROW_NAMES: Final = ("id", "_id", "Id", "ID", "key", "Key", "name", "MessageId", "url", "referenceId")
 
 
 def _rows_sign(rows: Sequence[object], data: frozenset[str], kind: str = "rows") -> Sign | None:
     """Rows of a batch that failed, each by its own error: some are `partial`, all are an error."""
-    failed = [(i, error) for i, row in enumerate(rows) if (error := _row_error(row, data)) is not None]
+    suspects = [(i, row) for i, row in enumerate(rows) if not (type(row) is dict and _is_unsuspected(row))]
+    failed = [(i, error) for i, row in suspects if (error := _row_error(row, data)) is not None]
     if not failed:
         return None
     names = tuple(_name(rows[i], str(i)) for i, _ in failed)
     message = words([error for _, error in failed])
     return Sign("error" if len(failed) == len(rows) else "partial", kind, message, names)
+
+
+def _is_unsuspected(row: Fields) -> bool:
+    return _ROW_SIGNS.isdisjoint(row) and (len(row) != 1 or type(next(iter(row.values()))) is not dict)
 
 
 def _row_error(row: object, data: frozenset[str]) -> object:
@@ -335,6 +371,6 @@ _LOOKS: Final[Sequence[tuple[frozenset[str], Look]]] = (
     (frozenset(("data",)), _graphql),
     (frozenset((*_ERRORS, "errorMessage")), _errors),
     (frozenset((*_SUCCESSES, *_FLAGS)), _flags),
-    (frozenset("status Status result statusCode status_code StatusCode httpStatusCode code".split()), _statuses),
+    (frozenset(["status", "Status", "result", "statusCode", "status_code", "StatusCode", "httpStatusCode", "code"]), _statuses),
 )
 SIGNS: Final[frozenset[str]] = _ROW_LISTS.union(*(names for names, _ in _LOOKS))

@@ -1,7 +1,8 @@
 """How a picture is kept: compressed, values with their exact types, redacted columns as digests.
 
 It is stored column by column, because the values of a column are alike: that compresses well, and what is
-JSON's own needs no conversion. The stored form is JSON, so reading a file can do nothing but give values.
+JSON's own needs no conversion. The stored form is JSON (and the row hashes, which nothing compresses, as they
+are), so reading a file can do nothing but give values.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from itertools import accumulate, pairwise
 from typing import Any, TypeAlias, cast
 from uuid import UUID
 
@@ -40,7 +42,11 @@ _TYPES: Mapping[type, _Form] = {
     timedelta: ("span", lambda v: (v.days, v.seconds, v.microseconds), lambda v: timedelta(*v)),
     UUID: ("uuid", str, UUID),
     bytes: ("bytes", _base64, base64.b64decode),
-    Digest: ("digest", lambda v: (_base64(v.key), _base64(v.code)), lambda v: Digest(*map(base64.b64decode, v))),
+    Digest: (
+        "digest",
+        lambda v: (v.key + v.code).hex(),
+        lambda v: Digest(bytes.fromhex(v[:32]), bytes.fromhex(v[32:])),
+    ),
     list: ("list", lambda v: [_store(item) for item in v], lambda v: [_restore(item) for item in v]),
     tuple: ("tuple", lambda v: [_store(item) for item in v], lambda v: tuple(_restore(item) for item in v)),
     dict: ("dict", lambda v: [_store(pair) for pair in v.items()], lambda v: dict(_restore(pair) for pair in v)),
@@ -65,25 +71,32 @@ def pack(picture: Picture, redacted: Collection[str] = ()) -> bytes:
         "rows": store(picture.rows.values()),
         "keys": store(picture.rows) if apart else None,
     }
-    if picture.hashes is not None:
-        form |= {"hashed": store(picture.hashes), "hashes": [_base64(code) for code in picture.hashes.values()]}
-    return zlib.compress(json.dumps(form, separators=(",", ":")).encode(), _QUICK)
+    codes = None if picture.hashes is None else list(picture.hashes.values())
+    if picture.hashes is not None and codes is not None:
+        form |= {"hashed": store(picture.hashes), "hashes": list(map(len, codes))}
+    head = zlib.compress(json.dumps(form, separators=(",", ":")).encode(), _QUICK)
+    return b"".join((len(head).to_bytes(8), head, *(codes or ())))
 
 
 def unpack(content: bytes) -> Picture:
     """The picture whose stored form this is; redacted values are `Digest`s."""
-    form = json.loads(zlib.decompress(content))
+    end = 8 + int.from_bytes(content[:8])
+    form = json.loads(zlib.decompress(content[8:end]))
     rows = _rows(form["rows"])
     width = len(form["key"])
     keys = [row[:width] for row in rows] if form["keys"] is None else _rows(form["keys"])
-    hashes = map(base64.b64decode, form["hashes"]) if "hashes" in form else None
+    hashes = None
+    if "hashes" in form:
+        ends = list(accumulate(form["hashes"], initial=end))
+        codes = [content[begin:end] for begin, end in pairwise(ends)]
+        hashes = dict(zip(_rows(form["hashed"]), codes, strict=True))
     return Picture(
         table=form["table"],
         key=tuple(form["key"]),
         columns=tuple(form["columns"]),
         kinds=form["kinds"],
         rows=dict(zip(keys, rows, strict=True)),
-        hashes=None if hashes is None else dict(zip(_rows(form["hashed"]), hashes, strict=True)),
+        hashes=hashes,
         generated=frozenset(form["generated"]),
     )
 

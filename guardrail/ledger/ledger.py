@@ -37,8 +37,8 @@ DELAY = 0.1
 MOST = 10_000
 """So many entries wait while the ledger cannot be written; later ones are counted as lost."""
 
-PATIENCE = 5.0
-"""So many seconds a durable operation waits for other processes and threads."""
+RETRY = 5.0
+"""So many seconds apart are the tries, at the longest, while the ledger cannot be written."""
 
 _AGED = "COALESCE(r.ended, r.opened) < ?"
 
@@ -58,11 +58,13 @@ class Ledger:
     Any method may be called from any thread, and several processes may use one file. A process that forks
     keeps its ledger, and so does the child; each writes what it has recorded itself.
 
-    `place`: the path of a SQLite file, `memory` for none, or another `Database`.
+    `place`: the path of a SQLite file, `memory` for none, or another `Database`. `patience`: how many seconds
+    a durable operation waits for other processes and threads.
     """
 
-    def __init__(self, place: str | os.PathLike[str] | Database = "memory") -> None:
+    def __init__(self, place: str | os.PathLike[str] | Database = "memory", *, patience: float = 5.0) -> None:
         self._database: Database = SqliteDatabase(place) if isinstance(place, str | os.PathLike) else place
+        self._patience = patience
         self._closed = False
         self._trouble: LedgerError | None = None
         self._start_afresh()
@@ -73,7 +75,7 @@ class Ledger:
     def open_run(self, run: RunRecord) -> None:
         """Open a run, or take up one that is in the ledger: it keeps its inputs and its beginning.
 
-        Raises `LedgerError` also when the run is open in another process that still lives.
+        Raises `RunTaken`, a `LedgerError`, when the run is open in another process that still lives.
         """
         self._commit(transactions.open_run, run)
 
@@ -210,7 +212,7 @@ class Ledger:
             self._pause.wait(delay)
             with self._lock:
                 self._write_quietly(patience=DELAY)
-            delay = DELAY if self._trouble is None else min(2 * delay, PATIENCE)
+            delay = DELAY if self._trouble is None else min(2 * delay, RETRY)
             # Whoever records looks at `_idle` after adding its entry: either it sees that nobody is here any
             # more, or its entry is seen here.
             if not self._buffer:
@@ -232,7 +234,7 @@ class Ledger:
 
     def _commit(self, work: Callable[[Execute, S], object], subject: S, purpose: Purpose = "durable") -> None:
         """Do some work on a subject in one transaction with all that waits; durable when this returns."""
-        patience = self._acquire(PATIENCE)
+        patience = self._acquire()
         try:
             self._write(work, subject, purpose, patience)
         finally:
@@ -240,7 +242,7 @@ class Ledger:
 
     def _read(self, work: Callable[[Execute], T]) -> T:
         """Read from one snapshot, in which everything recorded so far is to be found."""
-        patience = self._acquire(PATIENCE)
+        patience = self._acquire()
         try:
             self._write_quietly(patience=DELAY)
             execute = self._database.begin("look", patience)
@@ -251,8 +253,9 @@ class Ledger:
         finally:
             self._lock.release()
 
-    def _acquire(self, patience: float) -> float:
+    def _acquire(self) -> float:
         """Have the database to oneself, until the lock is released; returns what is left of one's patience."""
+        patience = self._patience
         if not self._lock.acquire(blocking=False):
             begin = time.monotonic()
             if not self._lock.acquire(timeout=patience):

@@ -134,14 +134,12 @@ _FORMS: Mapping[type, Insert | Update] = {
 
 def write(execute: Execute, entries: Sequence[Entry]) -> None:
     """Write entries in their order; for those that cannot be kept, note at their run that something was lost."""
-    refused = Counter[str]()
     for form, alike in groupby(entries, _form):
         records = list(alike)
         try:
             form(execute, records)
         except RowRefused:
-            refused.update(_write_each(execute, form, records))
-    write_lost(execute, refused)
+            write_lost(execute, Counter(_write_each(execute, form, records)))
 
 
 def _write_each(execute: Execute, form: Insert | Update, records: Sequence[Entry]) -> Iterator[str]:

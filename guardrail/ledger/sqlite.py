@@ -253,7 +253,7 @@ class SqliteDatabase:
         code = _code(error)
         if code not in (*_BUSY, sqlite3.SQLITE_FULL):
             self.leave()
-        what, advice = _FAULTS.get(code, ("it does not work", "see the error of SQLite"))
+        what, advice = _FAULTS.get(code, ("something is wrong with it", "see SQLite's words in parentheses"))
         return LedgerError(f"the ledger {self.name} cannot be used: {what} ({error}); {advice}")
 
 

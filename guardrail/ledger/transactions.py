@@ -10,6 +10,11 @@ from guardrail.ledger.histories import holders
 from guardrail.ledger.records import CallRecord, RunRecord, VerdictRecord
 from guardrail.ledger.rows import ENDED, FINDING, INTENT, RUN, TAKEN_UP, VERDICT
 
+
+class RunTaken(LedgerError):
+    """A run cannot be taken up, because it is open in another process that still lives."""
+
+
 _REASONS = {
     "duplicate": "is recorded already: two processes may have taken the run up at once",
     "orphan": "cannot be recorded, because its run is not in this ledger: open the run first",
@@ -21,7 +26,7 @@ def open_run(execute: Execute, run: RunRecord) -> None:
     """Open a run, or take it up unless another living process has it."""
     for earlier, alive in holders(execute, "r.id = ?", run.id):
         if alive and earlier.pid != run.pid:
-            raise LedgerError(f"the run {run.id} is open in process {earlier.pid}: end it there before it is taken up")
+            raise RunTaken(f"the run {run.id} is open in process {earlier.pid}: end it there before it is taken up")
         TAKEN_UP(execute, (run,))
         return
     RUN(execute, (run,))

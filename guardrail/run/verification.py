@@ -21,8 +21,8 @@ from guardrail.run.contracts import LiveCheck, LiveContract, LiveWatch, StoredQu
 from guardrail.run.inputs import Inputs
 from guardrail.run.kept import as_picture, rows_of, truth_of
 from guardrail.state.evidence import Evidence
-from guardrail.state.expectations import Verified, keys_wanted, unsettled, verify
 from guardrail.state.matching import Window
+from guardrail.state.expectations import Verified, keys_wanted, unsettled, verify
 from guardrail.stores.store import Ask, Photograph, Question, Store
 from guardrail.telemetry.looks import VerifyTrace
 from guardrail.telemetry.secrecy import is_secret
@@ -102,7 +102,8 @@ class Verification:
             return
         answers = self._look(self._questions(contract, {}), self._trace)
         lets = {name: _rows(answers["let", name]) for name in contract.lets}
-        wanted = keys_wanted(contract.contract, self._inputs.values, lets)
+        keys = {picture.table: picture.key for picture in answers.values() if isinstance(picture, Picture)}
+        wanted = keys_wanted(contract.contract, self._inputs.values, lets, keys)
         if any(isinstance(p, Picture) and p.hashes is not None and wanted.get(p.table) for p in answers.values()):
             # Some tables are too big for whole rows: once more, with the rows that the contract speaks of.
             answers = self._look(self._questions(contract, wanted), self._trace)

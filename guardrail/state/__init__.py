@@ -1,1 +1,26 @@
 """What changed, and how it differs from the contract: pure functions over pictures."""
+
+from guardrail.state.comparison import Comparison, Incomparable, Sealed
+from guardrail.state.contract import Contract
+from guardrail.state.differences import Change, differences, unseen
+from guardrail.state.evidence import Evidence
+from guardrail.state.expectations import Verified, keys_wanted, unsettled, verify
+from guardrail.state.matching import Window
+from guardrail.state.unknown import UNKNOWN
+
+__all__ = [
+    "UNKNOWN",
+    "Change",
+    "Comparison",
+    "Contract",
+    "Evidence",
+    "Incomparable",
+    "Sealed",
+    "Verified",
+    "Window",
+    "differences",
+    "keys_wanted",
+    "unseen",
+    "unsettled",
+    "verify",
+]

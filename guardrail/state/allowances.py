@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from guardrail.declare.values import Value
@@ -42,7 +42,7 @@ class Allowance:
         return None if columns is None else columns - self.columns
 
 
-def not_allowed(rests: Iterable[Rest], allowances: Sequence[Allowance]) -> list[Rest]:
+def not_allowed(rests: Sequence[Rest], allowances: Sequence[Allowance]) -> list[Rest]:
     """What is left of changes after all that is allowed: the rest of updates, the inserts and deletes beyond it."""
     rows = [rest for rest in rests if rest.change.kind != "update"]
     updates = [rest for rest in rests if rest.change.kind == "update"]

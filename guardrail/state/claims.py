@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from guardrail.pictures import Key
@@ -46,12 +46,15 @@ class Claims:
         """Whether somebody asked for this row."""
         return (table.name, key) in self._rows
 
-    def left(self, tables: Mapping[str, Table]) -> Iterator[Rest]:
+    def left(self, tables: Iterable[Table]) -> list[Rest]:
         """What nobody asked for; what is known to be done by others is left out."""
-        for table in tables.values():
-            for key, change in table.changes.items():
-                if change.attribution != "by_other" and not self.has_row(table, key):
-                    yield from self._rest(table, key, change)
+        return [
+            rest
+            for table in tables
+            for key, change in table.changes.items()
+            if change.attribution != "by_other" and not self.has_row(table, key)
+            for rest in self._rest(table, key, change)
+        ]
 
     def _rest(self, table: Table, key: Key, change: Change) -> Iterator[Rest]:
         asked = self._columns.get((table.name, key), set[str]())

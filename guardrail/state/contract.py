@@ -27,11 +27,15 @@ Deed: TypeAlias = Literal["update", "insert", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """How a watched table is looked at: columns left out, columns compared loosely, and whether others write."""
+    """How a watched table is looked at: columns left out, columns compared loosely, and whether others write.
+
+    `key` holds the key columns, where they are declared.
+    """
 
     ignore: frozenset[str] = frozenset()
     compare: Mapping[str, Loosely] = field(default_factory=dict[str, Loosely])
     shared: bool = False
+    key: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,8 @@ class Contract:
 
 
 def _watched(watch: Watch) -> Watched:
-    return Watched(frozenset(watch.ignore), watch.compare, watch.shared)
+    key = (watch.key,) if isinstance(watch.key, str) else watch.key or ()
+    return Watched(frozenset(watch.ignore), watch.compare, watch.shared, key)
 
 
 def _branches(task: Task) -> tuple[Branch, ...]:

@@ -1,227 +1,208 @@
-"""How a state differs from one alternative of a contract."""
+"""The state held against a contract: which alternative applies, and what differs from it."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import islice, permutations, product
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from guardrail.calls import Finding
-from guardrail.declare.values import Anything, Value, mentioned
-from guardrail.pictures import Key
-from guardrail.state.allowances import Allowance, not_allowed
-from guardrail.state.claims import Claims, Rest
+from guardrail.declare.values import Given, Value
+from guardrail.pictures import Key, Picture, Unanswered
+from guardrail.state.branches import judge_branch, once
 from guardrail.state.comparison import Incomparable
-from guardrail.state.contract import Allowed, Branch, Expected
-from guardrail.state.documents import document_differences
+from guardrail.state.contract import Branch, Contract, Expected
 from guardrail.state.evidence import Evidence
 from guardrail.state.findings import Reporter
-from guardrail.state.inserts import Inserts
-from guardrail.state.scope import NotFound, Scope, Unresolved
+from guardrail.state.scope import Found, Scope, Unresolved
 from guardrail.state.tables import Table
-from guardrail.state.wanted import Wanted, in_column, is_shared, shortcomings
-from guardrail.state.wording import describe
-
-MOST_ORDERS = 24
-"""In how many orders new rows are tried, where it matters for others which of them a name stands for."""
 
 
-def judge_branch(branch: Branch, tables: Mapping[str, Table], evidence: Evidence) -> tuple[Finding, ...]:
-    """How the state differs from an alternative; empty where it does not.
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What the state came to.
 
-    `tables` holds the watched tables that could be looked at, by name. Where an `as` name may stand for one of several
-    rows, the choice with the fewest findings counts.
+    `alternative` names the branch of `any_of` whose findings these are; `note` says why that one, where no single one
+    applies.
     """
-    best: tuple[Finding, ...] | None = None
-    for orders in _orders(branch, tables):
-        judging = _Judging(branch, tables, evidence, orders)
-        findings = judging.findings()
-        best = findings if best is None or len(findings) < len(best) else best
-        if not best or not judging.inserts.had_a_choice:
-            break
-    return best or ()
+
+    findings: tuple[Finding, ...]
+    alternative: str | None = None
+    note: str = ""
 
 
-def names_in(expected: Expected) -> set[str]:
-    """The names that an expectation uses."""
-    values = [*expected.key.values(), *expected.values.values(), *([expected.each] if expected.each else [])]
-    return {reference.name for value in values for reference in mentioned(value)}
+def verify(contract: Contract, evidence: Evidence) -> Verified:
+    """Hold the state against a contract; never raises for what it finds there.
+
+    Findings of every alternative's own checks are part of the evidence; those of the judged one are in the result.
+    """
+    if not contract.branches:
+        return Verified(())
+    tables, doubts = _tables(contract, evidence)
+    applying, doubtful = _applying(contract.branches, evidence)
+    if not applying:
+        return Verified((*doubts, *doubtful), None, "no alternative applies")
+    judged = [_Judged(branch, _judge(branch, tables, evidence)) for branch in applying]
+    chosen = _choose(judged, Reporter(evidence.secret))
+    return Verified(once([*doubts, *doubtful, *chosen.findings]), chosen.alternative, chosen.note)
 
 
-def _orders(branch: Branch, tables: Mapping[str, Table]) -> Iterator[dict[str, Sequence[Key]]]:
-    """The orders in which the new rows of tables with named rows are tried."""
-    named = {each.table for each in branch.expected if each.deed == "insert" and each.name and each.table in tables}
-    names = sorted(named)
-    every = product(*(islice(permutations(tables[name].new_rows), MOST_ORDERS) for name in names))
-    for orders in islice(every, MOST_ORDERS):
-        yield dict(zip(names, orders, strict=True))
+def unsettled(verified: Verified) -> bool:
+    """Whether a later look may come out better: something that is expected is not there yet, or not right yet.
+
+    What nobody asked for does not go away by waiting (design, rule 15).
+    """
+    return any(finding.kind in ("missing_change", "wrong_value") for finding in verified.findings)
 
 
-class _Judging:
-    """One look at an alternative: what is found for each expectation, and what is left over."""
+def keys_wanted(
+    contract: Contract,
+    inputs: Mapping[str, object],
+    lets: Mapping[str, Found | Unanswered],
+    keys: Mapping[str, tuple[str, ...]] | None = None,
+) -> dict[str, tuple[Key, ...]]:
+    """The keys of the rows that expectations and allowances name, by table; they are to be pinned in big pictures.
 
-    def __init__(
-        self, branch: Branch, tables: Mapping[str, Table], evidence: Evidence, orders: Mapping[str, Sequence[Key]]
-    ) -> None:
-        self.branch = branch
-        self.tables = tables
-        self.report = Reporter(evidence.secret)
-        self.scope = Scope(evidence.inputs, evidence.lets)
-        self.claims = Claims()
-        self.inserts = Inserts(self.claims, orders)
-        self._found: list[Finding] = []
+    `keys` gives the key columns of tables, where the contract's watches do not. What is named by other columns, or by
+    a row that is not known yet, is left out.
+    """
+    known = {name: watched.key for name, watched in (contract.watched or {}).items() if watched.key}
+    found: dict[str, dict[Key, None]] = {}
+    for table, key in _named_keys(contract, Scope(inputs, lets), {**known, **(keys or {})}):
+        found.setdefault(table, {})[key] = None
+    return {table: tuple(named) for table, named in found.items()}
 
-    def findings(self) -> tuple[Finding, ...]:
-        """Everything that differs, each once."""
-        self._look_for_all()
-        for wanted, key in self.inserts.settle():
-            self._found += shortcomings(wanted, key, self.report)
-        rests = self._without_near_misses(not_allowed(self.claims.left(self.tables), self._allowances()))
-        self._found += self._missing()
-        for rest in rests:
-            self._found += self._unrequested(rest)
-        return tuple({finding.text: finding for finding in self._found}.values())
 
-    def _look_for_all(self) -> None:
-        """Look for every expected change; one that uses a row that another finds comes after it."""
-        waiting = list(self.branch.expected)
-        while waiting:
-            unknown = {expected.name for expected in waiting if expected.name}
-            ready = [expected for expected in waiting if unknown.isdisjoint(names_in(expected))]
-            if not ready:
-                self._found += [self._endless(expected) for expected in waiting]
-                return
-            self._look_for(ready)
-            waiting = [expected for expected in waiting if expected not in ready]
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """An alternative and its findings."""
 
-    def _look_for(self, ready: Sequence[Expected]) -> None:
-        rows: dict[str, list[Mapping[str, object]]] = {expected.name: [] for expected in ready if expected.name}
-        for wanted in [one for expected in ready for one in self._expand(expected)]:
-            if wanted.expected.deed == "insert":
-                self.inserts.want(wanted)
-            elif (found := self._judge_row(wanted)) is not None and wanted.expected.name:
-                rows[wanted.expected.name].append(found)
-        for name, row in self.inserts.named():
-            rows[name].append(row)
-        for name, found in rows.items():
-            self.scope = self.scope.naming(name, found)
+    branch: Branch
+    findings: tuple[Finding, ...]
 
-    def _expand(self, expected: Expected) -> Iterator[Wanted]:
-        """The changes that an expectation stands for: one, or one for each item of its list."""
-        table = self.tables.get(expected.table)
-        if table is None:
-            return  # That the table cannot be looked at has been said once, for all that is expected of it.
-        for scope in self._scopes(expected):
-            try:
-                key = {column: scope.resolve(value) for column, value in expected.key.items()}
-            except Unresolved as error:
-                self._found.append(self.report.cannot_tell(table.name, f"a row cannot be told: {error}"))
-            else:
-                yield Wanted.of(expected, table, key, self._resolved(table.name, expected.values, scope))
+    @property
+    def wrong(self) -> int:
+        """How many findings prove that it does not hold."""
+        return sum(1 for finding in self.findings if finding.kind != "check_error" and not finding.warning)
 
-    def _scopes(self, expected: Expected) -> Iterable[Scope]:
-        if expected.each is None:
-            return (self.scope,)
+    @property
+    def in_doubt(self) -> bool:
+        """Whether something of it could not be checked."""
+        return any(finding.kind == "check_error" for finding in self.findings)
+
+    def chosen(self, note: str = "", more: tuple[Finding, ...] = ()) -> Verified:
+        """The verification with this alternative."""
+        return Verified((*more, *self.findings), self.branch.name, note)
+
+
+def _judge(branch: Branch, tables: Mapping[str, Table], evidence: Evidence) -> tuple[Finding, ...]:
+    checks = evidence.checks.get(branch.name, ()) if branch.name is not None else ()
+    return (*judge_branch(branch, tables, evidence), *checks)
+
+
+def _applying(branches: Sequence[Branch], evidence: Evidence) -> tuple[list[Branch], list[Finding]]:
+    """The alternatives that may apply: those that their `when` chooses, else those without one."""
+    report = Reporter(evidence.secret)
+    answers = {branch.name: _answer(branch, evidence) for branch in branches}
+    doubtful = [
+        report.cannot_tell(f"any_of.{name}.when", f"whether it applies could not be told: {answer.why}")
+        for name, answer in answers.items()
+        if isinstance(answer, Unanswered)
+    ]
+    chosen = [branch for branch in branches if answers[branch.name] is True]
+    perhaps = [branch for branch in branches if isinstance(answers[branch.name], Unanswered)]
+    rest = [branch for branch in branches if answers[branch.name] is None]
+    applying = [*chosen, *perhaps] if chosen else [*perhaps, *rest]
+    if not applying:
+        doubtful.append(report.cannot_tell("any_of", "no alternative applies: every `when` said no before the run"))
+    return applying, doubtful
+
+
+def _answer(branch: Branch, evidence: Evidence) -> bool | Unanswered | None:
+    """What the alternative's `when` said; None where it has none."""
+    if not branch.conditional or branch.name is None:
+        return None
+    return evidence.whens.get(branch.name, Unanswered("it was not asked"))
+
+
+def _choose(judged: Sequence[_Judged], report: Reporter) -> Verified:
+    """The one that holds; where there is not exactly one, the best-fitting, with a word why."""
+    best = min(judged, key=lambda one: (one.wrong, one.in_doubt))
+    holding = [one for one in judged if not one.wrong and not one.in_doubt] or [one for one in judged if not one.wrong]
+    if len(judged) == 1 or len(holding) == 1:
+        return best.chosen()
+    names = " and ".join(str(one.branch.name) for one in holding or judged)
+    if not holding:
+        return best.chosen(f"none of {names} holds; {best.branch.name} fits best")
+    if best.in_doubt:
+        return best.chosen(f"which of {names} holds could not be told")
+    return best.chosen(f"{names} hold", (report.not_one("any_of", names),))
+
+
+def _tables(contract: Contract, evidence: Evidence) -> tuple[dict[str, Table], list[Finding]]:
+    """The tables that can be judged, and what cannot be told of tables."""
+    tables: dict[str, Table] = {}
+    doubts: list[Finding] = []
+    report = Reporter(evidence.secret)
+    for name in _table_names(contract, evidence):
         try:
-            return [replace(self.scope, each=item) for item in self.scope.items(expected.each)]
-        except Unresolved as error:
-            self._found.append(self.report.cannot_tell(expected.table, f"rows cannot be told: {error}"))
-            return ()
-
-    def _resolved(self, table: str, values: Mapping[str, Value], scope: Scope) -> dict[str, Value]:
-        """The values with their names resolved; one that cannot be is left open."""
-        return {column: self._resolve(table, column, value, scope) for column, value in values.items()}
-
-    def _resolve(self, table: str, column: str, value: Value, scope: Scope) -> Value:
-        try:
-            return scope.resolve(value)
-        except NotFound:
-            return Anything()  # The row that is not there is a finding of its own.
-        except Unresolved as error:
-            self._found.append(self.report.cannot_tell(table, str(error), column=column))
-            return Anything()
-
-    def _allowances(self) -> list[Allowance]:
-        return [self._allowance(allowed) for allowed in self.branch.allowed if allowed.table in self.tables]
-
-    def _allowance(self, allowed: Allowed) -> Allowance:
-        key = self._resolved(allowed.table, allowed.key or {}, self.scope)
-        values = self._resolved(allowed.table, allowed.values, self.scope)
-        return Allowance(allowed.deed, allowed.table, key, allowed.columns, values, allowed.most)
-
-    def _judge_row(self, wanted: Wanted) -> Mapping[str, object] | None:
-        """Judge an update or a delete; gives the updated row."""
-        table = wanted.table
-        shown = {column: describe(value, self.report.secret) for column, value in wanted.key.items()}
-        try:
-            found = table.find(wanted.key)
+            table, doubt = _table(contract, evidence, name)
         except Incomparable as error:
-            self._found.append(self.report.cannot_tell(table.name, f"the row cannot be told: {error}", shown))
-            return None
-        if len(found) > 1:
-            why = f"{len(found)} rows have this key; name one of them, or use `each`"
-            self._found.append(self.report.cannot_tell(table.name, why, shown))
-            return None
-        there = [key for key in found if table.exists(key)]
-        if wanted.expected.deed == "delete":
-            self._judge_delete(table, found)
-            return None
-        if not there:
-            self._found.append(self.report.no_row(table.name, shown, was_deleted=bool(found)))
-            return None
-        self.claims.columns(table, there[0], wanted.values)
-        self._found += shortcomings(wanted, there[0], self.report)
-        return table.row(there[0])
-
-    def _judge_delete(self, table: Table, found: Sequence[Key]) -> None:
-        for key in found:
-            if table.exists(key):
-                self._found.append(self.report.not_deleted(table.name, table.named(key)))
-            else:
-                self.claims.row(table, key)
-
-    def _without_near_misses(self, rests: Sequence[Rest]) -> list[Rest]:
-        """What is left when new rows that were probably meant for expected ones are reported as those, gone wrong."""
-        pairs = self.inserts.nearest(rests)
-        for wanted, rest in pairs:
-            self._found += shortcomings(wanted, rest.key, self.report)
-        meant = [rest for _, rest in pairs]
-        return [rest for rest in rests if rest not in meant]
-
-    def _missing(self) -> list[Finding]:
-        times = Counter(wanted.content for wanted in self.inserts.missing)
-        by_content = {wanted.content: wanted for wanted in self.inserts.missing}
-        return [
-            self.report.not_inserted(wanted.table.name, wanted.values, times[content])
-            for content, wanted in by_content.items()
-        ]
-
-    def _unrequested(self, rest: Rest) -> Iterator[Finding]:
-        change, shared = rest.change, is_shared(rest.table, rest.change)
-        if rest.doubt or rest.is_partly_asked:
-            why = rest.doubt or "old values are unknown, so whether other columns changed is too"
-            yield self.report.cannot_tell(rest.table.name, why, change.key)
-        elif change.kind == "update" and rest.columns is not None:
-            for column in sorted(rest.columns):
-                yield from self._unrequested_column(rest, column)
+            doubts.append(report.cannot_tell(name, str(error)))
         else:
-            yield self.report.unrequested(change, shared=shared, beyond=rest.beyond)
+            tables[name] = table
+            doubts += [report.cannot_tell(name, doubt)] if doubt else []
+    return tables, doubts
 
-    def _unrequested_column(self, rest: Rest, column: str) -> Iterator[Finding]:
-        """A column that changed; a document pointer by pointer. Not proved where old and new cannot be compared."""
-        old, new = ((side or {})[column] for side in (rest.change.before, rest.change.after))
-        how = rest.table.how[column]
-        try:
-            how.same(old, new)
-        except Incomparable as error:
-            yield self.report.cannot_tell(rest.table.name, str(error), rest.change.key, column)
-            return
-        for difference in document_differences(how.document(old), how.document(new), how.element.same):
-            yield self.report.unrequested_column(
-                rest.change, in_column(column, difference), shared=is_shared(rest.table, rest.change)
-            )
 
-    def _endless(self, expected: Expected) -> Finding:
-        why = f"the expected {expected.deed} uses a name that waits for it"
-        return self.report.cannot_tell(expected.table, why)
+def _table_names(contract: Contract, evidence: Evidence) -> list[str]:
+    wanted = [expected.table for branch in contract.branches for expected in branch.expected]
+    wanted += [allowed.table for branch in contract.branches for allowed in branch.allowed]
+    return [*dict.fromkeys([*(contract.watched or {}), *evidence.before, *evidence.after, *wanted])]
+
+
+def _table(contract: Contract, evidence: Evidence, name: str) -> tuple[Table, str]:
+    """A table, and what cannot be told of it. Raises `Incomparable` where nothing can."""
+    missing = Unanswered("there is no picture of it; is it watched?")
+    before, after = evidence.before.get(name, missing), evidence.after.get(name, missing)
+    if not isinstance(after, Picture):
+        raise Incomparable(f"it could not be looked at after the run: {after.why}")
+    known = before if isinstance(before, Picture) else None
+    table = Table(contract.watch(name), known, after, evidence.window)
+    if isinstance(before, Unanswered):
+        return table, f"what changed in it cannot be told, without a picture from before the run: {before.why}"
+    other = set(before.columns) ^ set(after.columns)
+    return table, f"its columns changed during the run: {', '.join(sorted(other))}" if other else ""
+
+
+def _named_keys(contract: Contract, scope: Scope, columns: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, Key]]:
+    for branch in contract.branches:
+        for expected in branch.expected:
+            for each in _scopes(expected, scope):
+                yield from _named_key(expected.table, expected.key, each, columns)
+        for allowed in branch.allowed:
+            yield from _named_key(allowed.table, allowed.key or {}, scope, columns)
+
+
+def _scopes(expected: Expected, scope: Scope) -> Sequence[Scope]:
+    try:
+        return scope.over(expected.each)
+    except Unresolved:
+        return ()  # Not known yet, or never: either way there is no key to pin.
+
+
+def _named_key(
+    table: str, key: Mapping[str, Value], scope: Scope, columns: Mapping[str, tuple[str, ...]]
+) -> Iterator[tuple[str, Key]]:
+    """The row that a key names, if it names it by the table's own key and all of it is known."""
+    names = columns.get(table) or tuple(key)
+    if not key or set(names) != set(key):
+        return
+    try:
+        values = [scope.resolve(key[name]) for name in names]
+    except Unresolved:
+        return
+    plain = tuple(
+        value.value for value in values if isinstance(value, Given) and not isinstance(value.value, list | dict)
+    )
+    if len(plain) == len(names):
+        yield table, plain

@@ -10,6 +10,7 @@ from guardrail.declare.pointers import MISSING
 from guardrail.declare.values import Anything, Generated, Value
 from guardrail.state.differences import Change
 from guardrail.state.documents import Difference
+from guardrail.state.unknown import UNKNOWN
 from guardrail.state.wording import REDACTED, describe, redacted, show, show_both, show_row
 
 ASKED = "nobody asked for it"
@@ -57,15 +58,18 @@ class Reporter:
         `beyond` is the number of allowed ones where there were more.
         """
         row = {name: self._value(name, value) for name, value in (change.after or change.before or {}).items()}
-        content = {name: value for name, value in row.items() if name not in change.key}
+        content = {name: value for name, value in row.items() if name not in change.key and value is not UNKNOWN}
         said = f" ({show_row(content)})" if content and change.kind != "update" else ""
         deed = {"insert": "was inserted", "delete": "was deleted", "update": "was changed (old values unknown)"}
         excess = ASKED if beyond is None else f"no more than {beyond} may be"
         text = f"{self._row(change.table, change.key)}: the row {deed[change.kind]}{said}, and {excess}"
-        old, new = (None if side is None else row for side in (change.before, change.after))
+        old, new = (
+            None if side is None else {name: self._value(name, value) for name, value in side.items()}
+            for side in (change.before, change.after)
+        )
         return self._unrequested(change.table, text, change.key, None, old, new, shared)
 
-    def unrequested_column(self, change: Change, difference: tuple[str, object, object], *, shared: bool) -> Finding:
+    def unrequested_column(self, change: Change, difference: Difference, *, shared: bool) -> Finding:
         """A column, or a part of a document (`column/pointer`), that nobody asked to be changed."""
         column, before, after = difference
         old, new = (self._value(column, None if side is MISSING else side) for side in (before, after))
@@ -78,10 +82,9 @@ class Reporter:
         text = f"{self._row(change.table, change.key)}: {column} {what}, and {ASKED}"
         return self._unrequested(change.table, text, change.key, column, old, new, shared)
 
-    def unrequested_count(self, table: str, found: int, asked: int, *, shared: bool) -> Finding:
-        """More rows were inserted than were asked for, and none of them is known."""
-        text = f"{table}: {found} rows were inserted, and only {asked} {'was' if asked == 1 else 'were'} asked for"
-        return self._unrequested(table, text, {}, None, asked, found, shared)
+    def not_one(self, place: str, names: str) -> Finding:
+        """More than one alternative holds."""
+        return self._finding("check_failed", place, f"{place}: {names} hold, and exactly one of them must", {})
 
     def cannot_tell(self, table: str, why: str, key: Mapping[str, object] | None = None, column: str = "") -> Finding:
         """Something that could not be checked."""
@@ -126,8 +129,3 @@ class Reporter:
         """A value as it may be shown: `column` may be followed by a pointer into its document."""
         hidden = not self.secret.isdisjoint(column.split("/"))
         return REDACTED if hidden else redacted(value, self.secret)
-
-
-def differences_in(column: str, differences: tuple[Difference, ...]) -> tuple[tuple[str, object, object], ...]:
-    """Differences of a column's document, each named by column and pointer, as in `meta/b`."""
-    return tuple((f"{column}{pointer}", old, new) for pointer, old, new in differences)

@@ -122,14 +122,17 @@ class Inserts:
 
     def _in_order(self, slot: Wanted, keys: Sequence[Key]) -> Sequence[Key]:
         order = self._orders.get(slot.table.name)
-        return keys if order is None else [key for key in order if key in set(keys)]
+        if order is None:
+            return keys
+        wanted = set(keys)
+        return [key for key in order if key in wanted]
 
 
 def _likeness(slot: Wanted, rest: Rest) -> int:
     """How many of the wanted values a row holds; 1 more where there is only one to tell it by."""
     if slot.table is not rest.table:
         return 0
-    held = sum(1 for column, value in slot.telling.items() if _is_held(slot, rest, column))
+    held = sum(1 for column in slot.telling if _is_held(slot, rest, column))
     return held + (1 if len(slot.telling) <= 1 else 0)
 
 

@@ -48,12 +48,6 @@ class Scope:
     rows: Mapping[str, Found] = field(default_factory=dict[str, Found])
     each: object = UNKNOWN
 
-    def knows(self, name: str) -> bool:
-        """Whether the name can be looked up."""
-        if name == "each":
-            return self.each is not UNKNOWN
-        return name in self.rows or name in self.lets or name in self.inputs
-
     def naming(self, name: str, rows: Found) -> Scope:
         """The scope with the rows that an expectation found."""
         return replace(self, rows={**self.rows, name: rows})
@@ -81,7 +75,7 @@ class Scope:
     def look_up(self, reference: Reference) -> object:
         """The one value that a reference stands for. Raises `Unresolved`."""
         name = reference.name
-        if name == "each":
+        if name == "each" and self.each is not UNKNOWN:
             return _part(reference, self.each)
         if name in self.rows or name in self.lets:
             return _column_of_all(reference, self._rows(name))
@@ -89,8 +83,11 @@ class Scope:
             return _part(reference, self.inputs[name])
         raise Unresolved(f"{reference} has no value: no input, row or `let` is called {name}")
 
-    def items(self, reference: Reference) -> Sequence[object]:
-        """The items that an `each` goes through: rows, or the items of a list. Raises `Unresolved`."""
+    def over(self, each: Reference | None) -> Sequence[Scope]:
+        """The scope for each item of a list or each row, or the scope itself. Raises `Unresolved`."""
+        return [self] if each is None else [replace(self, each=item) for item in self._items(each)]
+
+    def _items(self, reference: Reference) -> Sequence[object]:
         if reference.column is None and (reference.name in self.rows or reference.name in self.lets):
             return self._rows(reference.name)
         value = self.look_up(reference)

@@ -11,7 +11,7 @@ from guardrail.declare.values import Anything, Generated, Value
 from guardrail.pictures import Key
 from guardrail.state.comparison import Incomparable
 from guardrail.state.contract import Expected
-from guardrail.state.differences import Change
+from guardrail.state.differences import Change, is_changed
 from guardrail.state.documents import Difference
 from guardrail.state.findings import Reporter
 from guardrail.state.matching import Cell, extras, meets, parts_of
@@ -67,11 +67,11 @@ def _column_shortcomings(table: Table, key: Key, column: str, value: Value, repo
 
 def _has_changed(table: Table, key: Key, column: str, pointer: str, cell: Cell) -> bool:
     """Whether a column, or the part of a document, was changed by the run as far as is known."""
-    if not pointer or UNKNOWN in (cell.before, cell.actual):
+    if not pointer or cell.before is UNKNOWN or cell.actual is UNKNOWN:
         return table.changed(key, column)
     if cell.before is MISSING or cell.actual is MISSING:
         return cell.before is not cell.actual
-    return not cell.how.same(cell.before, cell.actual)
+    return is_changed(cell.before, cell.actual, cell.how)
 
 
 def _part_shortcomings(

@@ -6,7 +6,6 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
 
 from guardrail.errors import StoreError
 from guardrail.pictures import Answer, Rows, Unanswered
@@ -21,10 +20,9 @@ from guardrail.stores.store import MOST_ANSWERED, Ask, Question, Remark, Table
 class SqliteStore:
     """A SQLite database that is only read, each look on a connection and in a read transaction of its own."""
 
-    dialect: Final[Dialect] = "sqlite"
-
     def __init__(self, name: str, source: Source, timeout: float) -> None:
-        self.name: Final = name
+        self.name = name
+        self.dialect: Dialect = "sqlite"
         self._source = source
         self._timeout = timeout
 

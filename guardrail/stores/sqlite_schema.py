@@ -60,8 +60,10 @@ def kind_of(declared: str) -> ColumnKind:
     name = declared.upper()
     if _INTEGER.search(name):
         return "integer"
-    unknown: ColumnKind = "unknown"
-    return next((kind for part, kind in _KINDS if part in name), unknown)
+    for part, kind in _KINDS:
+        if part in name:
+            return kind
+    return "unknown"
 
 
 def table_names(session: Session) -> tuple[str, ...]:
@@ -82,13 +84,14 @@ def read_table(session: Session, name: str) -> Table:
     primary = [column.name for column in sorted(columns, key=lambda c: c.in_key) if column.in_key]
     counts_up = len(primary) == 1 and not any(origin == "pk" for _, _, _, origin, _ in indexes)
     key = tuple(primary) or _unique(session, columns, indexes) or _rowid(session, name, columns)
-    generated = {c.name for c in columns if c.hidden > 1 or c.default is not None}
-    kinds: dict[str, ColumnKind] = {c.name: kind_of(c.declared) for c in columns}
-    visible = tuple(c.name for c in columns if c.hidden != 1)
+    visible = [column for column in columns if column.hidden != 1]
+    kinds: dict[str, ColumnKind] = {column.name: kind_of(column.declared) for column in visible}
+    generated = {column.name for column in visible if column.hidden or column.default is not None}
+    generated.update(primary if counts_up else ())
     if key and key[0] not in kinds:
         kinds[key[0]] = "integer"
         generated.add(key[0])
-    return Table(name, key, visible, kinds, frozenset(generated | set(primary if counts_up else ())))
+    return Table(name, key, tuple(column.name for column in visible), kinds, frozenset(generated))
 
 
 def _unique(session: Session, columns: Sequence[_Column], indexes: Sequence[Any]) -> tuple[str, ...]:

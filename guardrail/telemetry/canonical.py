@@ -29,9 +29,7 @@ def canonical(value: object) -> str:
     whole value counts, whatever its size and depth; cycles are told. It holds what the value holds, secrets
     too: keep only its `digest`. Never raises.
     """
-    with suppress(Exception):  # whatever a value of the user's can still raise, such as MemoryError
-        return _plain(value) or _walk(value)
-    return type_name(value)
+    return _plain(value) or _walk(value)
 
 
 def digest(name: str, args: object, key: bytes | None = None) -> str:
@@ -40,28 +38,39 @@ def digest(name: str, args: object, key: bytes | None = None) -> str:
     With `key` it is a keyed one ("hmac-sha256:..."), from which short secrets among the arguments cannot be guessed:
     give one for whatever is stored. Without, it is "sha256:...". Never raises.
     """
-    text = f"{_quoted(name)}{canonical(args)}".encode()
+    text = f"{_quoted(name)}{canonical(args)}"
     if key is None:
-        return f"sha256:{hashlib.sha256(text).hexdigest()}"
-    return f"hmac-sha256:{hmac.digest(key, text, 'sha256').hex()}"
+        return f"sha256:{_hash(text)}"
+    return f"hmac-sha256:{hmac.digest(key, _bytes(text), 'sha256').hex()}"
 
 
 def _plain(value: object) -> str | None:
     """The canonical text of anything but a container; None for a container."""
-    value = exact(value)
-    if isinstance(value, str):
-        return _number(value) if _DECIMAL.fullmatch(value) else _short(_quoted(value))
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, int):
+    with suppress(Exception):  # a number or a date of a class of the user's may raise anything
+        return _written(exact(value))
+    return type_name(value)
+
+
+def _written(value: object) -> str | None:
+    # By the type, not by isinstance: an object may claim to be of any class.
+    kind = type(value)
+    if kind is str:
+        text = cast("str", value)
+        return _number(text) if _DECIMAL.fullmatch(text) else _short(_quoted(text))
+    if value is None or kind is bool:
+        return {None: "null", True: "true", False: "false"}[cast("bool | None", value)]
+    if kind is int:
         # Python refuses to write out integers of more than 4,300 digits.
-        return _short(str(value) if value.bit_length() < 4096 else hex(value))
-    if isinstance(value, (float, Decimal)):
-        return _decimal(Decimal(repr(value)) if isinstance(value, float) else value)
-    if isinstance(value, (bytes, bytearray)):
-        return f"bytes {hashlib.sha256(value).hexdigest()}"
-    text = printed(value)
-    return None if text is None else _short(_quoted(text))
+        number = cast("int", value)
+        return _short(str(number) if number.bit_length() < 4096 else hex(number))
+    if kind is float:
+        return _decimal(Decimal(repr(value)))
+    if issubclass(kind, Decimal):
+        return _decimal(cast("Decimal", value))
+    if issubclass(kind, (bytes, bytearray)):
+        return f"bytes {hashlib.sha256(cast('bytes', value)).hexdigest()}"
+    shown = printed(value)
+    return None if shown is None else _short(_quoted(shown))
 
 
 def _number(text: str) -> str:
@@ -81,7 +90,16 @@ def _decimal(number: Decimal) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"#{hashlib.sha256(text.encode()).hexdigest()}"
+    return text if len(text) <= _LONGEST else f"#{_hash(text)}"
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(_bytes(text)).hexdigest()
+
+
+def _bytes(text: str) -> bytes:
+    # Texts are written in ASCII; only a class can have a name that UTF-8 does not know.
+    return text.encode("utf-8", "backslashreplace")
 
 
 class _Frame:
@@ -103,7 +121,7 @@ class _Frame:
 
 
 def _name(name: object) -> str:
-    return _quoted(name) if isinstance(name, str) else _quoted(_plain(name) or canonical(name))
+    return _quoted(cast("str", name)) if type(name) is str else _quoted(canonical(name))
 
 
 def _walk(value: object) -> str:

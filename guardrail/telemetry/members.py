@@ -150,4 +150,6 @@ def _stored(value: object, names: list[str], hidden: frozenset[str]) -> Members:
 
 def type_name(value: object) -> str:
     """What stands for a value that is not looked into: its class, as in `<TextIOWrapper>`."""
-    return f"<{type(value).__name__}>"
+    with suppress(Exception):  # a metaclass of the user's
+        return f"<{type(value).__name__}>"
+    return "<object>"

@@ -106,24 +106,25 @@ class _Copy:
 
     def of(self, value: object, path: tuple[int, ...], longest: int) -> Plain:
         """The copy of one value; `path` holds the identities of the containers around it."""
-        if type(value) is str:
-            return self._text(value, longest)
+        # By the type, not by isinstance: an object may claim to be of any class.
         value = exact(value)
-        if value is None or value is True or value is False:
+        kind = type(value)
+        if kind is str:
+            return self._text(cast("str", value), longest)
+        if value is None or kind is bool:
             self._left -= 5
-            return value
-        if isinstance(value, str):
-            return self._text(value, longest)
-        if isinstance(value, (int, float)):
-            return self._number(value)
+            return cast("bool | None", value)
+        if kind is int or kind is float:
+            return self._number(cast("float", value))
         opened = members(value, max(self._left, 0) // 2 + 1)
         return self._text(self._closed(value), longest) if opened is None else self._container(value, opened, path)
 
     def _closed(self, value: object) -> str:
-        if isinstance(value, (bytes, bytearray)):
-            return f"[{len(value)} bytes]"
-        if isinstance(value, BaseException):
-            return error_text(value, self._redact)
+        kind = type(value)
+        if issubclass(kind, (bytes, bytearray)):
+            return f"[{len(cast('bytes', value))} bytes]"
+        if issubclass(kind, BaseException):
+            return error_text(cast("BaseException", value), self._redact)
         return printed(value) or type_name(value)
 
     def _number(self, value: float) -> Plain:
@@ -188,16 +189,14 @@ class _Copy:
             self._left -= len(name) + 4
             return name
         name = exact(name)
-        if isinstance(name, bytes):
-            name = name.decode("utf-8", "backslashreplace")
-        if not isinstance(name, str):
-            name = canonical(name)
-        return self._text(name, 200)
+        if type(name) is bytes:
+            name = cast("bytes", name).decode("utf-8", "backslashreplace")
+        return self._text(cast("str", name) if type(name) is str else canonical(name), 200)
 
     def _hides(self, field: str, item: object, hidden: frozenset[str]) -> bool:
         if field in self._redact or field in hidden:
             return True
-        return is_secret(field) and item is not None and not isinstance(item, bool)
+        return item is not None and type(item) is not bool and is_secret(field)
 
 
 def hidden_values(value: object, redact: Collection[str] = NO_NAMES) -> tuple[str, ...]:
@@ -210,11 +209,11 @@ def hidden_values(value: object, redact: Collection[str] = NO_NAMES) -> tuple[st
 
 
 def _hidden(value: object, redact: Collection[str], depth: int) -> Iterator[str]:
-    opened = None if isinstance(value, str) or depth > DEEPEST else members(value, 256)
+    opened = members(value, 256) if depth <= DEEPEST else None
     if opened is None:
         return
     for name, item in zip(opened.names or [""] * len(opened.values), opened.values, strict=False):
-        if isinstance(name, str) and (name in redact or name in opened.hidden or is_secret(name)):
+        if type(name) is str and (name in redact or name in opened.hidden or is_secret(name)):
             yield from _texts(item, depth)
         else:
             yield from _hidden(item, redact, depth + 1)
@@ -222,9 +221,10 @@ def _hidden(value: object, redact: Collection[str], depth: int) -> Iterator[str]
 
 def _texts(value: object, depth: int) -> Iterator[str]:
     value = exact(value)
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+    kind = type(value)
+    if kind is str:
+        yield cast("str", value)
+    elif kind is int or kind is float:
         yield canonical(value)
     elif depth <= DEEPEST and (opened := members(value, 256)) is not None:
         for item in opened.values:

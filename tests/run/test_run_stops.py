@@ -139,7 +139,10 @@ async def test_cancellation_wins_over_the_stop(guards: Guards, shop: Shop) -> No
         await task
 
 
-async def test_every_call_of_a_parallel_batch_is_seen_and_those_not_begun_do_not_run(guard: Guard, shop: Shop) -> None:
+async def test_every_call_of_a_parallel_batch_is_seen_and_those_not_begun_do_not_run(
+    guards: Guards, shop: Shop
+) -> None:
+    guard = guards(tools={"reserve": {"effect": "write"}, "charge": {"effect": "write"}})
     began = asyncio.Event()
 
     async def reserve(room: int) -> dict[str, object]:

@@ -117,7 +117,7 @@ async def test_a_stream_that_its_reader_leaves_early_is_closed_and_the_run_ends(
 
 
 def test_a_stream_that_nobody_reads_does_not_hold_the_run_up(guards: Guards) -> None:
-    guard = guards(drain="20s")
+    guard = guards(drain="20s", tools={"plain": {"effect": "read"}})
 
     def plain() -> Generator[int, None, None]:
         def inner() -> Generator[int, None, None]:

