@@ -85,4 +85,4 @@ def test_the_installed_wheel_works_without_the_checkout(tmp_path: Path) -> None:
     found = output_of([programs / "python", "-W", "error", "-c", WHEREABOUTS], elsewhere)
     assert Path(found.strip()).is_relative_to(programs.parent)
     assert "0.1.0" in output_of([programs / "guardrail", "--version"], elsewhere)
-    assert "silent failure" in output_of([programs / "guardrail", "demo"], elsewhere)
+    assert "silent" in output_of([programs / "guardrail", "demo"], elsewhere)

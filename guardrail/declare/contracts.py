@@ -243,7 +243,8 @@ class Alternative(Declaration):
 class Task(Declaration):
     """A task's contract.
 
-    Without `watch`, every table of the task's stores is watched, up to `most_rows` rows a table. `settle`
+    Without `watch`, every table of the task's stores is watched, up to `most_rows` rows a table; with it, the
+    tables that it names and those that expectations and allowances name (see `watched`). `settle`
     is how long positive expectations may take to become true ("5s", "200ms"). `expect` or `any_of` must be
     given, or `checks`; `expect: nothing` says that nothing may change.
     """
@@ -260,3 +261,27 @@ class Task(Declaration):
     checks: tuple[_Check, ...] = ()
     settle: Duration = "0s"
     on_silent_failure: Literal["raise", "report"] | None = None
+
+    @property
+    def watched(self) -> Mapping[str, Watch] | None:
+        """The watched tables: those declared, and whole, those that are expected or allowed to change; None: all."""
+        if self.watch is None:
+            return None
+        named = (item for ending in (self, *(self.any_of or {}).values()) for item in _subjects(ending))
+        return {**{table: Watch() for table in named}, **self.watch}
+
+
+def subject(item: Expectation | Allowance) -> str:
+    """The table that an expectation or an allowance speaks of, as `store.table`."""
+    match item:
+        case Updated() | AllowedUpdate():
+            return item.updated
+        case Inserted() | AllowedInsert():
+            return item.inserted
+        case Deleted() | AllowedDelete():
+            return item.deleted
+
+
+def _subjects(ending: Task | Alternative) -> tuple[str, ...]:
+    expected = () if ending.expect is None or ending.expect == "nothing" else ending.expect
+    return tuple(subject(item) for item in (*expected, *ending.allow))

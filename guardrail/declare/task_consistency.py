@@ -10,18 +10,14 @@ from typing import Any, Final, Literal
 from guardrail.declare.consistency import Known
 from guardrail.declare.contracts import (
     Allowance,
-    AllowedDelete,
-    AllowedInsert,
-    AllowedUpdate,
     Check,
     Deleted,
     Expectation,
     Input,
-    Inserted,
     SqlCheck,
     Task,
-    Updated,
     Watch,
+    subject,
 )
 from guardrail.declare.faults import Fault, Place, suggestion
 from guardrail.declare.matchers import TypeName
@@ -215,8 +211,8 @@ def _expectations_faults(
 
 
 def _expectation_faults(item: Expectation, place: Place, scope: _Scope) -> Iterator[Fault]:
-    table, deed = _subject(item)
-    yield from _subject_faults(table, (*place, deed), scope)
+    table = subject(item)
+    yield from _table_name_faults(table, (*place, _deed(item)), scope)
     if item.each is not None:
         yield from _each_faults(item.each, (*place, EACH), scope)
         scope = replace(scope, each="rows" if scope.holds_rows(item.each.removeprefix("$")) else "items")
@@ -227,26 +223,13 @@ def _expectation_faults(item: Expectation, place: Place, scope: _Scope) -> Itera
             yield from _value_faults(value, inner, scope, _name(item))
 
 
-def _subject(item: Expectation | Allowance) -> tuple[str, str]:
-    match item:
-        case Updated() | AllowedUpdate():
-            return item.updated, "updated"
-        case Inserted() | AllowedInsert():
-            return item.inserted, "inserted"
-        case Deleted() | AllowedDelete():
-            return item.deleted, "deleted"
+def _deed(item: Expectation | Allowance) -> str:
+    """The key that names the table."""
+    return next(key for key in ("updated", "inserted", "deleted") if hasattr(item, key))
 
 
 def _columns(item: Expectation | Allowance, field: str) -> Mapping[str, Any]:
     return getattr(item, field, None) or {}
-
-
-def _subject_faults(table: str, place: Place, scope: _Scope) -> Iterator[Fault]:
-    if scope.watch is None:
-        yield from _table_name_faults(table, place, scope)
-    elif table not in scope.watch:
-        advice = suggestion(table, scope.watch, "watched are")
-        yield Fault(place, f"the table `{table}` is not watched", advice, rests_on="entry")
 
 
 def _ignored_faults(table: str, column: str, place: Place, scope: _Scope) -> Iterator[Fault]:
@@ -256,8 +239,8 @@ def _ignored_faults(table: str, column: str, place: Place, scope: _Scope) -> Ite
 
 
 def _allowance_faults(item: Allowance, place: Place, scope: _Scope) -> Iterator[Fault]:
-    table, deed = _subject(item)
-    yield from _subject_faults(table, (*place, deed), scope)
+    table = subject(item)
+    yield from _table_name_faults(table, (*place, _deed(item)), scope)
     for field in ("key", "values"):
         for column, value in _columns(item, field).items():
             yield from _ignored_faults(table, column, (*place, field, column), scope)

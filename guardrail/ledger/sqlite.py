@@ -135,9 +135,8 @@ class SqliteDatabase:
         connection.execute("BEGIN IMMEDIATE")
 
     def _set_up(self, connection: sqlite3.Connection, purpose: Purpose) -> None:
-        """Have commits synced to the disk or not, and the deleted overwritten or not."""
+        """Have commits synced to the disk or not."""
         connection.execute(f"PRAGMA synchronous = {'NORMAL' if purpose == 'group' else 'FULL'}")
-        connection.execute(f"PRAGMA secure_delete = {'ON' if purpose == 'erase' else 'OFF'}")
         self._set_up_for = purpose
 
     def _execute(self, statement: str, values: Sequence[object] = (), /) -> list[Row]:
@@ -154,7 +153,7 @@ class SqliteDatabase:
     def _shorten(self, connection: sqlite3.Connection) -> None:
         """Give space back, as far as nobody is in the way; what is not done now is done another time."""
         with suppress(sqlite3.Error):
-            connection.execute("PRAGMA incremental_vacuum").fetchall()
+            connection.executescript("PRAGMA incremental_vacuum")  # execute() would take its first step only
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     # The connection.
@@ -203,6 +202,7 @@ class SqliteDatabase:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA fullfsync = ON")  # where the usual sync does not reach the medium (macOS)
         connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA secure_delete = ON")  # always, or rows leave copies behind when they are moved
         self._set_up_for = None
         for step in range(version, len(self._schema)):
             self._migrate(connection, step)

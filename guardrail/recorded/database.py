@@ -88,17 +88,28 @@ class RecordedConnection:
         if change.kind == "delete":
             self._connection.execute(f"delete from {_quoted(table)} where {where}", key)
             return
-        values = [self._database.stored(table, c, v) for c, v in change.after.items()]
-        sets = ", ".join(f"{_quoted(c)} = ?" for c in change.after)
-        done = 0
-        if sets:
-            done = self._connection.execute(
-                f"update {_quoted(table)} set {sets} where {where}", [*values, *key]
-            ).rowcount
-        if not done:
-            row = dict(zip(names, key, strict=True)) | dict(zip(change.after, values, strict=True))
-            columns, marks = ", ".join(map(_quoted, row)), ", ".join("?" * len(row))
-            self._connection.execute(f"insert into {_quoted(table)} ({columns}) values ({marks})", list(row.values()))
+        if self._connection.execute(f"select 1 from {_quoted(table)} where {where}", key).fetchone():
+            self._update(change, where, key)
+        else:
+            self._insert(change, dict(zip(names, key, strict=True)))
+
+    def _update(self, change: RowChange, where: str, key: list[object]) -> None:
+        if change.after:
+            sets = ", ".join(f"{_quoted(column)} = ?" for column in change.after)
+            self._connection.execute(
+                f"update {_quoted(change.table)} set {sets} where {where}", [*self._stored(change).values(), *key]
+            )
+
+    def _insert(self, change: RowChange, key: dict[str, object]) -> None:
+        # The key tells the row: that of a second equal row is recorded with a mark that its columns do not have.
+        row = self._stored(change) | key
+        columns, marks = ", ".join(map(_quoted, row)), ", ".join("?" * len(row))
+        self._connection.execute(
+            f"insert into {_quoted(change.table)} ({columns}) values ({marks})", list(row.values())
+        )
+
+    def _stored(self, change: RowChange) -> dict[str, object]:
+        return {column: self._database.stored(change.table, column, value) for column, value in change.after.items()}
 
 
 def _types(tables: Tables, changes: Iterable[RowChange]) -> Types:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -114,15 +114,16 @@ class Recording(Recorded):
     runs: tuple[RecordedRun, ...]
     effects: Mapping[str, Effect]
     tables: Tables | None
+    keys: Mapping[str, tuple[str, ...]]
 
     def tables_of(self, task: RecordedTask) -> Tables:
-        """The tables that a run of this task begins with."""
+        """The tables that a run of this task begins with; one that is only known from elsewhere is empty."""
         tables = self.tables if task.tables is None else task.tables
         if tables is None:
             raise RecordedRunsError(
                 f"{self.name}: task {task.task_id} has no tables: give it its own, or the folder a database.json"
             )
-        return tables
+        return {**{name: RecordedTable(key=key, rows=()) for name, key in self.keys.items()}, **tables}
 
 
 def read(folder: Path) -> Recording:
@@ -138,13 +139,44 @@ def read(folder: Path) -> Recording:
                 f"{path}: run {run.run_id} is of task {run.task_id}, which tasks.jsonl does not have"
             )
     database = folder / "database.json"
+    tables = _whole(database, _Database).tables if database.exists() else None
     return Recording(
         name=folder.name,
         tasks=tasks,
         runs=runs,
         effects=_effects(folder / "tools.json", runs),
-        tables=_whole(database, _Database).tables if database.exists() else None,
+        tables=tables,
+        keys=_keys(path, [tables or {}, *(task.tables or {} for task in tasks.values())], _changes(tasks.values(), runs)),
     )
+
+
+def _changes(tasks: Iterable[RecordedTask], runs: Iterable[RecordedRun]) -> Iterator[RowChange]:
+    for task in tasks:
+        yield from task.expected_changes
+    for run in runs:
+        for call in run.calls:
+            yield from call.changes
+
+
+def _keys(path: Path, tables: Iterable[Tables], changes: Iterable[RowChange]) -> dict[str, tuple[str, ...]]:
+    """The key of every table of the recording; of one that is nowhere declared, by an insert that shows it."""
+    keys = {name: table.key for known in tables for name, table in known.items()}
+    unknown: dict[str, RowChange] = {}
+    for change in changes:
+        if change.table not in keys:
+            key = _shown_key(change)
+            if key is None:
+                unknown[change.table] = change
+            else:
+                keys[change.table] = key
+    for name in unknown.keys() - keys.keys():
+        raise RecordedRunsError(f"{path}: the table {name} is changed, but nothing says what its key is")
+    return keys
+
+
+def _shown_key(change: RowChange) -> tuple[str, ...] | None:
+    columns = tuple(next((c for c, v in change.after.items() if v == value), "") for value in change.key)
+    return columns if change.kind == "insert" and all(columns) else None
 
 
 def _effects(path: Path, runs: tuple[RecordedRun, ...]) -> dict[str, Effect]:

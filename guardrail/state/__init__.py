@@ -6,10 +6,8 @@ from guardrail.state.differences import Change, differences, unseen
 from guardrail.state.evidence import Evidence
 from guardrail.state.expectations import Verified, keys_wanted, unsettled, verify
 from guardrail.state.matching import Window
-from guardrail.state.unknown import UNKNOWN
 
 __all__ = [
-    "UNKNOWN",
     "Change",
     "Comparison",
     "Contract",

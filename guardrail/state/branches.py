@@ -17,7 +17,7 @@ from guardrail.state.documents import Difference, document_differences
 from guardrail.state.evidence import Evidence
 from guardrail.state.findings import Reporter
 from guardrail.state.inserts import Inserts
-from guardrail.state.scope import NotFound, Scope, Unresolved
+from guardrail.state.scope import Scope, Unresolved
 from guardrail.state.tables import Table
 from guardrail.state.wanted import Wanted, in_column, is_shared, shortcomings
 from guardrail.state.wording import describe
@@ -152,8 +152,6 @@ class _Judging:
     def _resolve(self, table: str, column: str, value: Value, scope: Scope) -> Value:
         try:
             return scope.resolve(value)
-        except NotFound:
-            return Anything()  # The row that is not there is a finding of its own.
         except Unresolved as error:
             self._found.append(self.report.cannot_tell(table, str(error), column=column))
             return Anything()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 from typing import TypeAlias
 
 from guardrail.declare.pointers import MISSING, follow, pointer, tokens
@@ -23,18 +24,25 @@ def put(document: object, at: str, value: object) -> object:
 def document_differences(
     before: object, after: object, same: Callable[[object, object], bool], at: Sequence[str] = ()
 ) -> Iterator[Difference]:
-    """The deepest pointers at which two documents differ; lists of different length differ as a whole."""
+    """The deepest pointers at which two documents differ.
+
+    Lists differ item by item where they are of one length or one begins with the other, else as a whole.
+    """
     if before is not MISSING and after is not MISSING and same(before, after):
         return
     if is_object(before) and is_object(after):
         for name in dict.fromkeys([*before, *after]):
             old, new = before.get(name, MISSING), after.get(name, MISSING)
             yield from document_differences(old, new, same, (*at, str(name)))
-    elif is_list(before) and is_list(after) and len(before) == len(after):
-        for place, (old, new) in enumerate(zip(before, after, strict=True)):
+    elif is_list(before) and is_list(after) and _are_alike(before, after, same):
+        for place, (old, new) in enumerate(zip_longest(before, after, fillvalue=MISSING)):
             yield from document_differences(old, new, same, (*at, str(place)))
     elif before is not after:
         yield pointer(at), before, after
+
+
+def _are_alike(one: Sequence[object], other: Sequence[object], same: Callable[[object, object], bool]) -> bool:
+    return len(one) == len(other) or all(map(same, one, other))
 
 
 def _put(document: object, steps: Sequence[str], value: object) -> object:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from guardrail.calls import Finding, FindingKind
@@ -23,14 +23,35 @@ class Reporter:
     secret: frozenset[str] = frozenset()
 
     def wrong_value(
-        self, kind: FindingKind, table: str, key: Mapping[str, object], column: str, expected: object, actual: object
+        self,
+        kind: FindingKind,
+        table: str,
+        key: Mapping[str, object],
+        column: str,
+        expected: object,
+        actual: object,
+        places: Sequence[Difference] = (),
     ) -> Finding:
-        """A column that does not hold what was expected: wrong, or not changed at all."""
-        wanted, found = self._value(column, expected), self._value(column, None if actual is MISSING else actual)
-        wanted_text, found_text = show_both(wanted, found)
-        verb = "is missing" if actual is MISSING else f"is {found_text}"
-        text = f"{self._row(table, key)}: {column} {verb}, expected {wanted_text}"
-        return self._finding(kind, table, text, key, column, wanted, found)
+        """A column that does not hold what was expected: wrong, or not changed at all.
+
+        `places` names where in a document actual and expected values differ, for the text.
+        """
+        wanted, found = self._value(column, expected), self._value(column, actual)
+        pointer, is_, should = places[0] if places and wanted != REDACTED else ("", found, wanted)
+        more = f" ({len(places) - 1} more in {column})" if len(places) > 1 else ""
+        place = f"{column}{pointer}"
+        text = f"{self._row(table, key)}: {place} {self._is_but(place, is_, should)}{more}"
+        shown = None if found is MISSING else found
+        return self._finding(kind, table, text, key, column, wanted, shown)
+
+    def _is_but(self, column: str, actual: object, expected: object) -> str:
+        found, wanted = self._value(column, actual), self._value(column, expected)
+        if actual is MISSING:
+            return f"is missing, expected {show(wanted)}"
+        if expected is MISSING:
+            return f"is {show(found)}, expected none"
+        found_text, wanted_text = show_both(found, wanted)
+        return f"is {found_text}, expected {wanted_text}"
 
     def no_row(self, table: str, key: Mapping[str, object], *, was_deleted: bool) -> Finding:
         """A row that should have been updated is not there."""

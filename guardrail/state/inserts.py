@@ -10,7 +10,7 @@ from guardrail.state.claims import Claims, Rest
 from guardrail.state.comparison import Incomparable
 from guardrail.state.matching import meets
 from guardrail.state.pairing import pair
-from guardrail.state.wanted import Wanted
+from guardrail.state.wanted import Wanted, is_shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Inserts:
 
     def nearest(self, rests: Iterable[Rest]) -> list[tuple[Wanted, Rest]]:
         """The missing rows with the left-over rows that were probably meant: those that hold most of the values."""
-        rows = [rest for rest in rests if rest.change.kind == "insert" and not rest.table.is_unseen(rest.key)]
+        rows = [rest for rest in rests if _may_be_meant(rest)]
         scored = [
             (-score, slot.content, place, number)
             for place, slot in enumerate(self.missing)
@@ -126,6 +126,12 @@ class Inserts:
             return keys
         wanted = set(keys)
         return [key for key in order if key in wanted]
+
+
+def _may_be_meant(rest: Rest) -> bool:
+    """Whether a new row may be an expected one gone wrong; others' rows in a shared table are not taken for that."""
+    is_ours = not is_shared(rest.table, rest.change)
+    return rest.change.kind == "insert" and is_ours and not rest.table.is_unseen(rest.key)
 
 
 def _likeness(slot: Wanted, rest: Rest) -> int:

@@ -114,6 +114,16 @@ def extras(value: Value, cell: Cell) -> tuple[Difference, ...]:
     return tuple(document_differences(wanted, document, cell.how.element.same))
 
 
+def differences_from(value: Value, cell: Cell) -> tuple[Difference, ...]:
+    """Where a document differs from the plain one that is expected: pointer, what is there, what should be."""
+    if not isinstance(value, Given) or not (is_object(value.value) or is_list(value.value)):
+        return ()
+    document = cell.document
+    if not (is_object(document) or is_list(document)):
+        return ()
+    return tuple(document_differences(document, value.value, cell.how.element.same))
+
+
 def items_of(value: Value) -> tuple[Value, ...]:
     """The items of an expected list. Raises `Incomparable` for anything else (a reference may stand for that)."""
     if isinstance(value, Listing):

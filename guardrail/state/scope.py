@@ -35,10 +35,6 @@ class Unresolved(GuardrailError):
     """A name stands for no value, or for none in particular; the text says why."""
 
 
-class NotFound(Unresolved):
-    """A name stands for a row that another expectation did not find; that one has been reported."""
-
-
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What the names stand for. `rows` holds the rows that expectations found, by their `as` name."""
@@ -98,7 +94,7 @@ class Scope:
     def _rows(self, name: str) -> Found:
         if name in self.rows:
             if not self.rows[name]:
-                raise NotFound(f"no row was found for ${name}")
+                raise Unresolved(f"no row was found for ${name}")
             return self.rows[name]
         rows = self.lets[name]
         if isinstance(rows, Unanswered):

@@ -14,7 +14,7 @@ from guardrail.state.contract import Expected
 from guardrail.state.differences import Change, is_changed
 from guardrail.state.documents import Difference
 from guardrail.state.findings import Reporter
-from guardrail.state.matching import Cell, extras, meets, parts_of
+from guardrail.state.matching import Cell, differences_from, extras, meets, parts_of
 from guardrail.state.tables import Table
 from guardrail.state.unknown import UNKNOWN
 from guardrail.state.wording import describe
@@ -79,8 +79,8 @@ def _part_shortcomings(
 ) -> Iterator[Finding]:
     try:
         if not meets(value, cell):
-            expected = describe(value, report.secret, cell)
-            yield report.wrong_value(kind, table.name, table.named(key), column, expected, cell.actual)
+            expected, places = describe(value, report.secret, cell), differences_from(value, cell)
+            yield report.wrong_value(kind, table.name, table.named(key), column, expected, cell.actual, places)
     except Incomparable as error:
         yield report.cannot_tell(table.name, str(error), table.named(key), column)
 

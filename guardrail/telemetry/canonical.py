@@ -121,7 +121,7 @@ class _Frame:
 
 
 def _name(name: object) -> str:
-    return _quoted(cast("str", name)) if type(name) is str else _quoted(canonical(name))
+    return _quoted(name) if type(name) is str else _quoted(canonical(name))
 
 
 def _walk(value: object) -> str:

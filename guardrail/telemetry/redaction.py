@@ -190,8 +190,8 @@ class _Copy:
             return name
         name = exact(name)
         if type(name) is bytes:
-            name = cast("bytes", name).decode("utf-8", "backslashreplace")
-        return self._text(cast("str", name) if type(name) is str else canonical(name), 200)
+            name = name.decode("utf-8", "backslashreplace")
+        return self._text(name if type(name) is str else canonical(name), 200)
 
     def _hides(self, field: str, item: object, hidden: frozenset[str]) -> bool:
         if field in self._redact or field in hidden:

@@ -22,7 +22,7 @@ class Recorder:
 
     def __init__(self, *, processor: SpanProcessor | None = None, sampler: Sampler | None = None, **options: Any):
         self._spans = InMemorySpanExporter()
-        self._logs = InMemoryLogRecordExporter()
+        self._logs = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
         self._reader = InMemoryMetricReader()
         self.tracers = TracerProvider(sampler=sampler, shutdown_on_exit=False)
         self.tracers.add_span_processor(SimpleSpanProcessor(self._spans))

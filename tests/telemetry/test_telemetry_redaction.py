@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import threading
-from collections import OrderedDict, UserDict, deque, namedtuple
+from collections import OrderedDict, UserDict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, tzinfo
@@ -13,7 +13,7 @@ from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
@@ -122,7 +122,9 @@ class Status(StrEnum):
     PAID = "paid"
 
 
-Point = namedtuple("Point", ["x", "password"])
+class Point(NamedTuple):
+    x: int
+    password: str
 
 
 @dataclass
@@ -147,6 +149,12 @@ class BrokenZone(tzinfo):
     def utcoffset(self, dt: datetime | None) -> timedelta:
         raise RuntimeError
 
+    def dst(self, dt: datetime | None) -> timedelta:
+        raise RuntimeError
+
+    def tzname(self, dt: datetime | None) -> str:
+        raise RuntimeError
+
 
 class Ordered(OrderedDict[str, int]):
     def items(self) -> Any:
@@ -164,12 +172,12 @@ class BrokenMapping(Mapping[str, int]):
         return 1
 
 
-class Claiming:
-    """A proxy that claims to be a text, as lazy translations do."""
+def claimed(self: object) -> type:
+    return str
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
-        return str
+
+# A proxy that claims to be a text, as lazy translations do.
+Claiming = type("Claiming", (), {"__class__": property(claimed)})
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
@@ -781,7 +782,7 @@ class TestContent:
             ({"environ": {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "true"}}, False),
         ],
     )
-    def test_it_is_let_in_by_the_argument_or_the_environment(self, options: dict[str, object], expected: bool) -> None:
+    def test_it_is_let_in_by_the_argument_or_the_environment(self, options: dict[str, Any], expected: bool) -> None:
         recorder = Recorder(**options)
         self.call(recorder)
         attributes = recorder.attributes("execute_tool lookup_order")
@@ -831,7 +832,7 @@ def test_names_that_a_model_makes_up_do_not_become_names_of_spans_without_end(re
     names = {span.name for span in recorder.spans}
     assert len(names) == 102
     assert {"execute_tool _OTHER", "execute_tool refund_order"} <= names
-    assert {(span.attributes or {})["gen_ai.tool.name"] for span in recorder.spans} >= {"made_up_0", "made_up_149"}
+    assert {"made_up_0", "made_up_149"} <= {str((span.attributes or {})["gen_ai.tool.name"]) for span in recorder.spans}
 
 
 def test_a_run_and_a_call_are_closed_once(recorder: Recorder, caplog: pytest.LogCaptureFixture) -> None:
