@@ -75,6 +75,7 @@ class Judgement:
     message: str = ""
     listed: bool = False
     failed_items: tuple[str, ...] = ()
+    not_found: bool = False
 
 
 @dataclass(frozen=True, slots=True)

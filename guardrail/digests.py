@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -110,14 +109,12 @@ def _canonical(value: object) -> bytes:
 
 def _number(value: float | Decimal) -> bytes:
     """A number as the fraction that it is exactly; what is not finite by its name."""
-    finite = value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)
-    if finite:
+    try:
         return b"%x/%x" % value.as_integer_ratio()
-    return b"nan" if _is_nan(value) else str(float(value)).encode()
-
-
-def _is_nan(value: float | Decimal) -> bool:
-    return value.is_nan() if isinstance(value, Decimal) else math.isnan(value)
+    except OverflowError:
+        return b"inf" if value > 0 else b"-inf"
+    except ValueError:
+        return b"nan"
 
 
 def _mapping(value: Mapping[object, object]) -> bytes:

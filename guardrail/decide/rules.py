@@ -110,7 +110,7 @@ def _held(
         outcome=judgement.outcome,
         args=call.args,
         detail=judgement.message,
-        looked_for=judgement.outcome == "empty" or judgement.sign.endswith("not_found"),
+        looked_for=judgement.not_found,
         retries=max((hold.retries + 1 for hold in retried), default=0),
         # A series is known from before the first failure; a failed retry does not end it.
         series=next((h.series for h in retried if h.series is not None), series),

@@ -7,6 +7,8 @@ from typing import Final, cast
 
 from pydantic import BaseModel, BeforeValidator, Discriminator, Tag
 
+from guardrail.declare.faults import suggestion
+
 PLAIN: Final = Tag("<a single value>")
 """The form that is a text, a number, true, false or null."""
 KEYS: Final = Tag("<a mapping>")
@@ -47,7 +49,7 @@ def one_of(*keys: str) -> BeforeValidator:
         if len(found) > 1:
             raise ValueError(f"has more than one of {_quoted(found, 'and')}; write one item for each")
         if not found and isinstance(value, (Mapping, BaseModel)):
-            raise ValueError(f"has none of the keys {_quoted(keys, 'or')}, which say what it is")
+            raise ValueError(f"has none of the keys {_quoted(keys, 'or')}{_nearest(cast('object', value), keys)}")
         if not found:
             raise ValueError(f"must be a mapping with one of the keys {_quoted(keys, 'or')}")
         return value
@@ -70,6 +72,12 @@ def _has(value: object, key: str) -> bool:
     if isinstance(value, Mapping):
         return key in cast("Mapping[object, object]", value)
     return isinstance(value, BaseModel) and key in type(value).model_fields
+
+
+def _nearest(value: object, keys: tuple[str, ...]) -> str:
+    given = [str(key) for key in cast("Mapping[object, object]", value)] if isinstance(value, Mapping) else []
+    found = next((near for key in given if (near := suggestion(key, keys))), "")
+    return f"; {found}" if found else ""
 
 
 def _quoted(keys: list[str] | tuple[str, ...], last: str) -> str:

@@ -267,8 +267,9 @@ class Task(Declaration):
         """The watched tables: those declared, and whole, those that are expected or allowed to change; None: all."""
         if self.watch is None:
             return None
-        named = (item for ending in (self, *(self.any_of or {}).values()) for item in _subjects(ending))
-        return {**{table: Watch() for table in named}, **self.watch}
+        endings: tuple[Task | Alternative, ...] = (self, *(self.any_of or {}).values())
+        named = (table for ending in endings for table in _subjects(ending))
+        return {**self.watch, **{table: Watch() for table in named if table not in self.watch}}
 
 
 def subject(item: Expectation | Allowance) -> str:

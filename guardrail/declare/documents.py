@@ -7,14 +7,13 @@ twice. A number with a fraction or an exponent becomes a `Decimal`, so that `19.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, cast
 
 from guardrail.declare.faults import Fault, Place, dotted
+from guardrail.declare.scalars import is_text, plain
 from guardrail.errors import Mistake
 
 MOST_BYTES: Final = 1 << 20
@@ -72,12 +71,12 @@ def parse(text: str, file: str) -> Document:
 
 
 def _bytes(path: Path) -> bytes:
+    if path.is_dir():
+        raise Unreadable("is a directory, not a file")
+    if path.exists() and not path.is_file():
+        # Reading a pipe or a device could wait for ever.
+        raise Unreadable("is not a regular file")
     try:
-        if path.is_dir():
-            raise Unreadable("is a directory, not a file")
-        if path.exists() and not path.is_file():
-            # Reading a pipe or a device could wait for ever.
-            raise Unreadable("is not a regular file")
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
     except FileNotFoundError as error:
@@ -96,45 +95,6 @@ def _text(data: bytes) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Unreadable("is not UTF-8", "save it as UTF-8", data.count(b"\n", 0, error.start) + 1) from error
-
-
-_NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
-_BOOLEANS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_WORDS_OF_1_1: Final = frozenset({"on", "off", "yes", "no"})
-_INTEGER: Final = re.compile(r"[-+]?\d+", re.ASCII).fullmatch
-_DECIMAL: Final = re.compile(r"[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?", re.ASCII).fullmatch
-_LEADING_ZERO: Final = re.compile(r"[-+]?0\d", re.ASCII).match
-_BASED: Final = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+", re.ASCII).fullmatch
-_NO_NUMBER: Final = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", re.ASCII).fullmatch
-_MOST_DIGITS: Final = 400
-
-
-def plain(text: str) -> object:
-    """What an unquoted text means. Raises ValueError where it means different things to different readers."""
-    if text in _NULLS:
-        return None
-    if text in _BOOLEANS:
-        return _BOOLEANS[text]
-    if text.lower() in _WORDS_OF_1_1:
-        raise ValueError(
-            "is true or false to some readers of YAML and a text to others; write true or false, or quote it"
-        )
-    if _DECIMAL(text):
-        return _number(text)
-    if _BASED(text):
-        raise ValueError("is a hexadecimal or octal number to some readers; quote it, or write it in decimal digits")
-    if _NO_NUMBER(text):
-        raise ValueError("is no number that anything can be compared with; quote it if it is a text")
-    return text
-
-
-def _number(text: str) -> int | Decimal:
-    if _LEADING_ZERO(text):
-        raise ValueError("has a leading zero: quote it if it is a text, and leave the zero out if it is a number")
-    number = Decimal(text) if len(text) <= _MOST_DIGITS else None
-    if number is None or abs(number.adjusted()) > _MOST_DIGITS:
-        raise ValueError(f"is a number of more than {_MOST_DIGITS} digits")
-    return int(text) if _INTEGER(text) else number
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +192,7 @@ class _Builder:
     def _text(self, event: Any, place: Place) -> str:
         text: str = event.value
         try:
-            # A pair of escapes (\\ud83d\\ude00) is one character, as in JSON.
+            # A pair of escapes (\ud83d\ude00) is one character, as in JSON.
             return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
         except UnicodeDecodeError:
             self._fault(place, event, "holds half of a character (a lone surrogate)")
@@ -273,7 +233,7 @@ class _Builder:
             self._value(event, (*place, "?"))
             return "?"
         key = event.value if event.style is None else self._text(event, place)
-        if event.style is None and not _is_text(key):
+        if event.style is None and not is_text(key):
             self._fault((*place, key), event, f"the key `{key[:40]}` is no text to every reader of YAML; quote it")
         return str(key)
 
@@ -296,13 +256,6 @@ class _Builder:
 
     def _fault(self, place: Place, event: Any, what: str, advice: str = "") -> None:
         self._faults.append(Fault(place, what, advice, _line(event)))
-
-
-def _is_text(text: str) -> bool:
-    try:
-        return isinstance(plain(text), str)
-    except ValueError:
-        return False
 
 
 def _is(event: object, kind: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, cast
 
 from guardrail.declare.faults import Fault, Place
@@ -41,13 +41,28 @@ class Filling:
             for position, item in enumerate(cast("list[object]", value)):
                 yield from self.faults(item, (*place, position))
 
-    def hide(self, text: str) -> str:
-        """A message with what was filled in replaced by where it came from."""
+    def veiled(self, fault: Fault, written: object) -> Fault:
+        """The fault without what was filled in; `written` is what stands at its place in the file.
+
+        A reason that quotes a part of what was filled in (an engine's complaint about a query) is left out.
+        """
+        what, advice = self._hide(fault.what), self._hide(fault.advice)
+        if "${env:" in str(written) and self._shows(what):
+            what, advice = "is wrong", "why is not said, as it would show a value of the environment"
+        return replace(fault, what=what, advice=advice)
+
+    def _hide(self, text: str) -> str:
         for name, secret in sorted(self.filled.items(), key=lambda pair: -len(pair[1])):
             if len(secret) >= _SHORTEST_SECRET:
                 for shown in (secret, repr(secret)[1:-1]):
                     text = text.replace(shown, f"${{env:{name}}}")
         return text
+
+    def _shows(self, text: str) -> bool:
+        """Whether any four characters in a row of what was filled in stand in a text."""
+        text, size = text.lower(), _SHORTEST_SECRET
+        secrets = [secret.lower() for secret in self.filled.values()]
+        return any(s[at : at + size] in text for s in secrets for at in range(len(s) - size + 1))
 
     def _replacement(self, mark: re.Match[str]) -> str:
         value = self.environ.get(mark[1]) if mark[2] else None

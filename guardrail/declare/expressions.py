@@ -7,11 +7,15 @@ floats: a `Decimal` is refused. What the variables hold is bounded, so that no e
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from functools import cache
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import UUID
 
@@ -64,6 +68,7 @@ FUNCTIONS: Final = frozenset(
 
 
 _TYPES: Final = frozenset({"int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type"})
+_COMMAND_LINE: Final = "cel.cli"
 _INT64: Final = range(-(2**63), 2**63)
 
 
@@ -114,13 +119,28 @@ def compile_expression(text: str, names: Collection[str]) -> Expression:
 
 
 def _compiled(text: str) -> Program:
-    # The engine's package imports its command line with it, so it is imported with the first expression.
-    from cel import compile
-
     try:
-        return compile(text)
+        return cast("Program", _engine().compile(text))
     except ValueError as error:
         raise ExpressionError(f"is not CEL: {_complaint(str(error))}") from error
+
+
+@cache
+def _engine() -> Any:
+    """The engine, imported with the first expression.
+
+    Its package imports its command line, with a terminal toolkit: nine tenths of the time, and of no use
+    here. So an empty module stands in for that while the package is imported, and is taken away again.
+    """
+    if "cel" in sys.modules:
+        return sys.modules["cel"]
+    sys.modules[_COMMAND_LINE] = ModuleType(_COMMAND_LINE)
+    try:
+        engine = import_module("cel")
+        vars(engine).pop("cli", None)
+    finally:
+        del sys.modules[_COMMAND_LINE]
+    return engine
 
 
 def _complaint(message: str) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Literal, TypeAlias
+from typing import Any, TypeAlias, cast
 
 Place: TypeAlias = tuple[str | int, ...]
 """Where something stands in a declaration: keys, and positions in lists from 0."""
@@ -15,21 +15,33 @@ Place: TypeAlias = tuple[str | int, ...]
 class Fault:
     """One mistake. `line` is given where the place alone does not tell it (a key that stands twice).
 
-    `rests_on` marks a mistake that says that something is not there, which is certain only when all of
-    the `entry` that it stands in could be read, or all `files`.
+    `rests_on` are the places of which everything must have been right for this to be certain (a name is
+    only missing where no other could be misspelt); () among them stands for all files.
     """
 
     place: Place
     what: str
     advice: str = ""
     line: int | None = None
-    rests_on: Literal["", "entry", "files"] = ""
+    rests_on: tuple[Place, ...] = ()
 
 
 def dotted(place: Place) -> str:
     """A place as a dotted path: `tasks.refund.expect[0].values.amount`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
     return "".join(parts).removeprefix(".")
+
+
+def at(value: object, place: Place) -> Any:
+    """What stands at a place of a plain value; None where nothing does."""
+    for part in place:
+        if isinstance(value, Mapping):
+            value = cast("Mapping[object, object]", value).get(part)
+        elif isinstance(value, list) and isinstance(part, int):
+            value = cast("list[object]", value)[part]
+        else:
+            return None
+    return value
 
 
 def suggestion(word: str, known: Iterable[str], listed: str = "") -> str:

@@ -258,7 +258,7 @@ def _type(given: Conditions) -> TypeName:
 def _operand(key: str, value: object, read: _Reading, kind: str) -> object:
     operand = read(value)
     if operand is _WRONG:
-        raise ValueError(f"`{key}` must be {kind}, as the checked value, and is {_words(value)}")
+        raise ValueError(f"`{key}` must be {kind}, like what it is compared with, and is {_words(value)}")
     return operand
 
 

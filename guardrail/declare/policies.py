@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, Protocol, TypeAlias
 
 from pydantic import BeforeValidator
 
@@ -13,12 +13,9 @@ from guardrail.declare.choices import BY_FORM, KEYS, PLAIN
 from guardrail.declare.model import Count, Declaration
 from guardrail.declare.texts import Filled, Pattern
 
-if TYPE_CHECKING:
-    from guardrail.declare.tools import Tool
-
 
 def _version(value: object) -> object:
-    if type(value) is not int:
+    if type(value) is not int or value != 1:
         raise ValueError("must be 1, the only version there is")
     return value
 
@@ -119,7 +116,21 @@ def refined(
     )
 
 
-def actions(policy: Policy, tool: Tool) -> Actions:
+class Refining(Protocol):
+    """What lays its own word over a policy: a tool's declaration."""
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """What each outcome does."""
+        ...
+
+    @property
+    def empty(self) -> Action | None:
+        """What an empty answer of any shape does."""
+        ...
+
+
+def actions(policy: Policy, tool: Refining) -> Actions:
     """What each outcome does for a tool, complete: the tool over the policy over `FLOOR`.
 
     A tool's `empty` speaks of an empty answer of any shape.

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, Literal
 
-from guardrail.declare.consistency import Known
 from guardrail.declare.contracts import (
     Allowance,
     Check,
@@ -20,6 +19,7 @@ from guardrail.declare.contracts import (
     subject,
 )
 from guardrail.declare.faults import Fault, Place, suggestion
+from guardrail.declare.known import Known
 from guardrail.declare.matchers import TypeName
 from guardrail.declare.values import Reference, mentioned, read
 from guardrail.query.proof import Query
@@ -43,7 +43,7 @@ def task_faults(name: str, task: Task, known: Known) -> Iterator[Fault]:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """The names that a contract may use. `rows` are those that expectations give with `as`."""
+    """The names that a contract may use. `rows` are those that expectations give with `as`, at `own` among others."""
 
     known: Known
     stores: tuple[str, ...] | None
@@ -52,6 +52,7 @@ class _Scope:
     lets: frozenset[str]
     rows: frozenset[str] = frozenset()
     each: Literal["no", "items", "rows"] = "no"
+    own: Place | None = None
 
     @classmethod
     def of(cls, task: Task, known: Known) -> _Scope:
@@ -68,15 +69,18 @@ class _Scope:
         """The fault of a name that stands for nothing; `mark` is how such names are written."""
         names = self.inputs if mark == ":" else (*self.inputs, *self.lets, *self.rows)
         what = "an input of the task" if mark == ":" else "an input, a `let` or an `as` of the task"
-        return Fault(place, f"`{mark}{name}` is not {what}", suggestion(name, names, "there are"), rests_on="entry")
+        sources = tuple((*place[:2], key) for key in (("inputs",) if mark == ":" else ("inputs", "let", "expect")))
+        rests_on = sources if mark == ":" or self.own is None else (*sources, self.own)
+        return Fault(place, f"`{mark}{name}` is not {what}", suggestion(name, names, "there are"), rests_on=rests_on)
 
 
 def _form_faults(task: Task, place: Place) -> Iterator[Fault]:
     if task.expect is None and task.any_of is None and not task.checks:
         advice = "write `expect`, `any_of` or `checks`, or `expect: nothing`"
-        yield Fault(place, "does not say what it expects", advice, rests_on="entry")
+        endings = tuple((*place, key) for key in ("expect", "any_of", "checks"))
+        yield Fault(place, "does not say what it expects", advice, rests_on=endings)
     if task.any_of is not None and not task.any_of:
-        yield Fault((*place, "any_of"), "has no alternative", rests_on="entry")
+        yield Fault((*place, "any_of"), "has no alternative", rests_on=((*place, "any_of"),))
     if task.any_of and task.expect == "nothing":
         yield Fault((*place, "expect"), "says that nothing may change, and `any_of` says otherwise", "leave it out")
 
@@ -121,7 +125,7 @@ def _watch_faults(task: Task, place: Place, scope: _Scope) -> Iterator[Fault]:
         return
     if not task.watch:
         advice = "leave it out, and every table of the stores is watched"
-        yield Fault((*place, "watch"), "watches nothing", advice, rests_on="entry")
+        yield Fault((*place, "watch"), "watches nothing", advice, rests_on=((*place, "watch"),))
     for table, watch in task.watch.items():
         inner = (*place, "watch", table)
         store = table.partition(".")[0]
@@ -138,14 +142,15 @@ def _table_name_faults(table: str, place: Place, scope: _Scope) -> Iterator[Faul
         yield Fault(place, f"`{table}` is no table of a store", "write it as store.table")
         return
     yield from scope.known.store(store, place)
-    if scope.stores is not None and store not in scope.stores:
-        yield Fault(place, f"the store `{store}` is not among the task's `stores`", rests_on="entry")
+    if scope.stores is not None and store in scope.known.stores and store not in scope.stores:
+        stores = (*place[:2], "stores")
+        yield Fault(place, f"the store `{store}` is not among the task's `stores`", rests_on=(stores,))
 
 
 def _column_faults(watch: Watch, place: Place) -> Iterator[Fault]:
     key = (watch.key,) if isinstance(watch.key, str) else watch.key
     if key is not None and (not key or len(set(key)) < len(key)):
-        yield Fault((*place, "key"), "must name at least one column, and each once", rests_on="entry")
+        yield Fault((*place, "key"), "must name at least one column, and each once", rests_on=((*place, "key"),))
     for column in watch.ignore:
         if column in (key or ()):
             yield Fault((*place, "ignore"), f"`{column}` is part of the key, which cannot be ignored")
@@ -156,18 +161,20 @@ def _column_faults(watch: Watch, place: Place) -> Iterator[Fault]:
 def _ending_faults(task: Task, place: Place, scope: _Scope) -> Iterator[Fault]:
     common = () if task.expect is None or task.expect == "nothing" else task.expect
     yield from _expectations_faults(common, (), (*place, "expect"), scope)
-    yield from _further_faults(task.allow, task.checks, place, _with_rows(scope, common))
+    yield from _further_faults(task.allow, task.checks, place, _with_rows(scope, common, (*place, "expect")))
     for name, alternative in (task.any_of or {}).items():
         inner = (*place, "any_of", name)
         if not (alternative.expect or common or alternative.checks or task.checks):
             advice = "write `expect: nothing` if nothing may change"
-            yield Fault(inner, "does not say what it expects", advice, rests_on="entry")
+            yield Fault(inner, "does not say what it expects", advice, rests_on=(inner,))
         if alternative.when is not None:
             when = alternative.when
             yield from _query_faults(when.sql, when.store, (*inner, "when"), "sql", scope)
         own = () if alternative.expect == "nothing" else alternative.expect
         yield from _expectations_faults(own, common, (*inner, "expect"), scope)
-        yield from _further_faults(alternative.allow, alternative.checks, inner, _with_rows(scope, (*common, *own)))
+        yield from _further_faults(
+            alternative.allow, alternative.checks, inner, _with_rows(scope, (*common, *own), (*inner, "expect"))
+        )
 
 
 def _further_faults(
@@ -188,8 +195,8 @@ def _check_faults(check: SqlCheck, place: Place, scope: _Scope) -> Iterator[Faul
         yield from _value_faults(check.equals, (*place, "equals"), scope, None)
 
 
-def _with_rows(scope: _Scope, expectations: Sequence[Expectation]) -> _Scope:
-    return replace(scope, rows=frozenset(name for item in expectations if (name := _name(item)) is not None))
+def _with_rows(scope: _Scope, expectations: Sequence[Expectation], own: Place) -> _Scope:
+    return replace(scope, rows=frozenset(name for item in expectations if (name := _name(item)) is not None), own=own)
 
 
 def _name(item: Expectation) -> str | None:
@@ -199,7 +206,7 @@ def _name(item: Expectation) -> str | None:
 def _expectations_faults(
     items: Sequence[Expectation], before: Sequence[Expectation], place: Place, scope: _Scope
 ) -> Iterator[Fault]:
-    scope = _with_rows(scope, (*before, *items))
+    scope = _with_rows(scope, (*before, *items), place)
     taken = {*scope.inputs, *scope.lets, EACH, *(_name(item) for item in before)}
     for position, item in enumerate(items):
         name = _name(item)
@@ -283,7 +290,8 @@ def _reference_faults(reference: Reference, place: Place, scope: _Scope) -> Iter
     name, column = reference.name, reference.column
     if name == EACH:
         if scope.each == "no":
-            yield Fault(place, "`$each` is the item of a list, and the expectation has no `each`")
+            what = "`$each` is the item of a list, and the expectation has no `each`"
+            yield Fault(place, what, rests_on=(place[:-2],))
         elif scope.each == "rows" and column is None:
             yield _row(reference, place)
     elif scope.holds_rows(name):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from guardrail.declare.consistency import Known
 from guardrail.declare.expressions import compile_expression
 from guardrail.declare.faults import Fault, Place
+from guardrail.declare.known import Known
 from guardrail.declare.patterns import is_pattern
 from guardrail.declare.tools import (
     CelRequirement,
@@ -33,6 +33,9 @@ def tool_faults(name: str, tool: Tool, known: Known) -> Iterator[Fault]:
     yield from _effect_faults(tool, place)
     yield from _emptiness_faults(tool, place)
     yield from _result_faults(tool, place)
+    for argument, matcher in tool.args.items():
+        if matcher is None:
+            yield Fault((*place, "args", argument), "has no condition", "to demand null, write {equals: null}")
     for position, requirement in enumerate(tool.requires):
         yield from _requirement_faults(requirement, (*place, "requires", position), known)
 
@@ -61,7 +64,7 @@ def _effect_faults(tool: Tool, place: Place) -> Iterator[Fault]:
 
 def _by_argument_faults(effect: EffectByArgument, place: Place) -> Iterator[Fault]:
     if not effect.read and not effect.write:
-        yield Fault(place, "lists no value that makes the call a read or a write", rests_on="entry")
+        yield Fault(place, "lists no value that makes the call a read or a write", rests_on=(place,))
     both = [value for value in effect.read if any(value == w and type(value) is type(w) for w in effect.write)]
     for value in both:
         yield Fault(place, f"says of {value!r} that it is both, a read and a write")
@@ -111,4 +114,4 @@ def _earlier_faults(requirement: EarlierRequirement, place: Place, known: Known)
     else:
         yield from known.tool(requirement.earlier, (*place, "earlier"))
     if requirement.at is None and "is_" in requirement.model_fields_set:
-        yield Fault((*place, "is"), "says what must stand `at` a place, and no place is given")
+        yield Fault((*place, "is"), "says what must stand `at` a place, and no place is given", rests_on=(place,))

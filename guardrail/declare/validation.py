@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from guardrail.declare.contracts import SqlCheck
-from guardrail.declare.faults import Fault, Place, suggestion
+from guardrail.declare.faults import Fault, Place, at, suggestion
 from guardrail.declare.matchers import Conditions
 from guardrail.declare.model import Declaration
 from guardrail.declare.tools import EarlierRequirement
@@ -46,13 +46,28 @@ def validated(model: type[Model], value: object, shown: object) -> tuple[Model |
         declared = model.model_validate(value, by_alias=True, by_name=False)
     except ValidationError as error:
         details = error.errors(include_url=False)
-        return None, [_fault(detail, model, shown) for detail in details if not _follows(detail, shown)]
+        found = [_fault(detail, model, shown) for detail in details if not _follows(detail, shown)]
+        return None, _once(found)
     return declared, []
+
+
+def _once(found: list[Fault]) -> list[Fault]:
+    """The faults without those of keys that are only missing because they are misspelt, which is named too."""
+    meant = {(fault.place[:-1], fault.advice) for fault in found}
+    return [f for f in found if not (f.what == _missing(f.place) and (f.place[:-1], _meant(f.place)) in meant)]
+
+
+def _missing(place: Place) -> str:
+    return f"the key `{place[-1]}` is missing" if place else ""
+
+
+def _meant(place: Place) -> str:
+    return f"did you mean `{place[-1]}`?"
 
 
 def _follows(detail: ErrorDetails, shown: object) -> bool:
     """Whether an error only follows from others: a list is not empty because its items are wrong."""
-    return detail["type"] == "too_short" and bool(_at(shown, _place(detail)))
+    return detail["type"] == "too_short" and bool(at(shown, _place(detail)))
 
 
 def _fault(detail: ErrorDetails, model: type[BaseModel], shown: object) -> Fault:
@@ -62,24 +77,26 @@ def _fault(detail: ErrorDetails, model: type[BaseModel], shown: object) -> Fault
             known = {key for found in _models(model, detail["loc"][:-1]) for key in keys(found)}
             return Fault(place, f"unknown key `{place[-1]}`", suggestion(str(place[-1]), known, "the keys are"))
         case "missing":
-            return Fault(place, f"the key `{place[-1]}` is missing")
+            return Fault(place, _missing(place))
         case "literal_error":
-            allowed = _QUOTED.findall(detail.get("ctx", {})["expected"])
-            value = _at(shown, place)
+            expected = detail.get("ctx", {})["expected"]
+            allowed = _QUOTED.findall(expected) or [expected]
+            value = at(shown, place)
             advice = suggestion(value, allowed) if isinstance(value, str) else ""
-            return Fault(place, f"must be one of {', '.join(allowed)}{_instead(value)}", advice)
+            what = f"one of {', '.join(allowed)}" if len(allowed) > 1 else f"`{allowed[0]}`"
+            return Fault(place, f"must be {what}{_instead(value)}", advice)
         case _:
-            return Fault(place, _what(detail, place, shown))
+            return Fault(place, _what(detail, place, shown), rests_on=(place,))
 
 
 def _what(detail: ErrorDetails, place: Place, shown: object) -> str:
     kind, context = detail["type"], detail.get("ctx", {})
     if detail["loc"][-1:] == (_KEY,):
         return f"the name `{place[-1]}` {context.get('error', detail['msg'])}"
-    instead = _instead(_at(shown, place))
+    instead = _instead(at(shown, place))
     match kind:
         case "value_error":
-            return f"{context['error']}{instead if str(context['error']).startswith('must ') else ''}"
+            return f"{context['error']}{instead if str(context['error']).startswith('must be ') else ''}"
         case "union_tag_invalid":
             return f"must be {' or '.join(_QUOTED.findall(context['expected_tags']))}{instead}".translate(_PLAIN)
         case "too_short":
@@ -96,18 +113,6 @@ _PLAIN: Final = str.maketrans("", "", "<>")
 def _place(detail: ErrorDetails) -> Place:
     """Where an error is, without the forms that were chosen on the way there (see `choices`)."""
     return tuple(part for part in detail["loc"] if isinstance(part, int) or not (part == _KEY or _TAG.fullmatch(part)))
-
-
-def _at(value: object, place: Place) -> Any:
-    """What stands at a place of a plain value; None where nothing does."""
-    for part in place:
-        if isinstance(value, Mapping):
-            value = cast("Mapping[object, object]", value).get(part)
-        elif isinstance(value, list) and isinstance(part, int):
-            value = cast("list[object]", value)[part]
-        else:
-            return None
-    return value
 
 
 def _instead(value: object) -> str:

@@ -221,7 +221,7 @@ def _value(raw: object) -> Value:
     if raw is None or isinstance(raw, _SCALARS):
         return Given(raw)
     raise ValueError(
-        f"a {type(raw).__name__} cannot be compared with a database's value; "
+        f"a value of type {type(raw).__name__} cannot be compared with one of a database; "
         "write a text, a number, a date, a list or a mapping"
     )
 

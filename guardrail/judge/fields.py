@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias, TypeGuard, cast
 
 from guardrail.declare.pointers import MISSING
 
@@ -12,8 +12,43 @@ Fields: TypeAlias = Mapping[str, object]
 
 # What results of frameworks may carry as a property or a slot instead of an instance attribute.
 _SPOKEN: Final = ("content", "is_error", "isError", "structured_content", "structuredContent", "status", "status_code")
-_FIELDLESS: Final = (str, bytes, bytearray, int, float, complex, list, tuple, set, frozenset, type, ModuleType)
+_FIELDLESS: Final = (str, bytes, bytearray, int, float, complex, set, frozenset, type, ModuleType)
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _DEEPEST: Final = 50
+
+MANY: Final = 64
+"""From how many fields on it is cheaper to look for the known names one by one."""
+
+
+def is_mapping(value: object) -> TypeGuard[Fields]:
+    """Whether a value is a dict."""
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> TypeGuard[Sequence[object]]:
+    """Whether a value is a list, or a tuple without names."""
+    return isinstance(value, list) or (isinstance(value, tuple) and not hasattr(cast("object", value), "_fields"))
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """The names in a text: long tables of names read better that way."""
+    return tuple(text.split())
+
+
+def has_any(value: Fields, names: frozenset[str]) -> bool:
+    """Whether a mapping has one of the names; the cost does not grow with the mapping."""
+    if len(value) <= MANY:
+        return not names.isdisjoint(value)
+    return any(name in value for name in names)
+
+
+def http_status(value: Fields, places: Sequence[str]) -> int | None:
+    """The first of these fields that can be an HTTP status."""
+    for place in places:
+        status = value.get(place)
+        if isinstance(status, int) and 100 <= status <= 599:
+            return int(status)
+    return None
 
 
 def fields_of(value: object) -> Fields | None:
@@ -22,18 +57,13 @@ def fields_of(value: object) -> Fields | None:
     Nothing is consumed, copied deeply or called but properties of a few known names. What an attribute
     raises is taken as its absence.
     """
-    if isinstance(value, dict):
-        return cast("Fields", value)
-    if value is None or (isinstance(value, _FIELDLESS) and not is_named(value)):
+    if is_mapping(value):
+        return value
+    if value is None or is_list(value) or isinstance(value, _FIELDLESS):
         return None
     if isinstance(value, Mapping):
         return _copied(cast("Fields", value))
     return _declared(value) or _attributes(value)
-
-
-def is_named(value: object) -> bool:
-    """Whether a value is a named tuple."""
-    return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
 def peek(value: object, name: str) -> object:
@@ -44,11 +74,17 @@ def peek(value: object, name: str) -> object:
         return None
 
 
+def own(value: object) -> Fields:
+    """The attributes that an object holds itself, without those of its class."""
+    found = peek(value, "__dict__")
+    return found if is_mapping(found) else {}
+
+
 def reach(value: object, steps: Sequence[str]) -> object:
     """What stands at the steps of a JSON pointer, or MISSING; goes through models and dataclasses too."""
     for step in steps:
-        if isinstance(value, list | tuple) and not is_named(value):
-            value = _entry(cast("Sequence[object]", value), step)
+        if is_list(value):
+            value = _entry(value, step)
         else:
             found = fields_of(value)
             value = MISSING if found is None else found.get(step, MISSING)
@@ -57,21 +93,22 @@ def reach(value: object, steps: Sequence[str]) -> object:
     return value
 
 
-def plain(value: object, depth: int = _DEEPEST) -> object:
-    """The same value with its models, dataclasses and named tuples as dicts, down to a bounded depth.
+def plain(value: object) -> object:
+    """The same value with its models, dataclasses and named tuples as dicts, down to a bounded depth."""
+    return _plain(value, _DEEPEST, {})
 
-    A dict, and a list of dicts, is taken to be plain and comes back as it is.
-    """
-    if type(value) is dict or depth == 0:
+
+def _plain(value: object, depth: int, made: dict[int, object]) -> object:
+    if type(value) in _SCALARS or not depth:
         return value
-    if isinstance(value, list | tuple) and not is_named(value):
-        entries = cast("Sequence[object]", value)
-        return value if all(type(entry) in _PLAIN for entry in entries) else [plain(e, depth - 1) for e in entries]
-    found = fields_of(value)
-    return value if found is None else {name: plain(kept, depth - 1) for name, kept in found.items()}
-
-
-_PLAIN: Final = frozenset({dict, str, int, float, bool, type(None)})
+    if id(value) in made:  # a value that holds itself, or is held twice
+        return made[id(value)]
+    made[id(value)] = value
+    if is_list(value):
+        made[id(value)] = [_plain(entry, depth - 1, made) for entry in value]
+    elif (found := fields_of(value)) is not None:
+        made[id(value)] = {name: _plain(kept, depth - 1, made) for name, kept in found.items()}
+    return made[id(value)]
 
 
 def _entry(value: Sequence[object], step: str) -> object:
@@ -91,37 +128,29 @@ def _declared(value: object) -> Fields | None:
     cls = type(value)
     if hasattr(cls, "__pydantic_fields__"):
         return _model(value)
-    names = peek(cls, "__dataclass_fields__") or peek(cls, "_fields") or _attrs(cls)
-    if not isinstance(names, dict | tuple | list):
-        return None
-    listed = cast("Sequence[object]", tuple(cast("Sequence[object]", names)))
-    return {name: peek(value, name) for name in listed if isinstance(name, str)} or None
+    names = peek(cls, "__dataclass_fields__") or peek(cls, "_fields") or _attrs_names(cls)
+    found = tuple(names) if is_mapping(names) or is_list(names) else ()
+    return {name: peek(value, name) for name in found if isinstance(name, str)} or None
 
 
-def _attrs(cls: type) -> list[object]:
+def _attrs_names(cls: type) -> list[object]:
     attributes = peek(cls, "__attrs_attrs__")
-    listed = cast("tuple[object, ...]", attributes) if isinstance(attributes, tuple) else ()
-    return [peek(attribute, "name") for attribute in listed]
+    return [peek(attribute, "name") for attribute in cast("Sequence[object]", attributes or ())]
 
 
 def _model(value: object) -> Fields | None:
     """A pydantic model's fields by name, with its extra ones. `model_dump` would copy all of it, and may raise."""
     extra = peek(value, "__pydantic_extra__")
-    return {**_own(value), **(cast("Fields", extra) if isinstance(extra, dict) else {})} or None
+    return {**own(value), **(extra if is_mapping(extra) else {})} or None
 
 
 def _attributes(value: object) -> Fields | None:
     if callable(value):  # functions, clients and mocks say nothing by their attributes
         return None
-    found = {name: kept for name, kept in _own(value).items() if not name.startswith("_")}
+    found = {name: kept for name, kept in own(value).items() if not name.startswith("_")}
     for name in _SPOKEN:
         if name not in found and hasattr(type(value), name):
             spoken = peek(value, name)
             if spoken is not None and not callable(spoken):
                 found[name] = spoken
     return found or None
-
-
-def _own(value: object) -> Fields:
-    own = peek(value, "__dict__")
-    return cast("Fields", own) if isinstance(own, dict) else {}

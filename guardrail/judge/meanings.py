@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias
 
 from guardrail.calls import Effect, Judgement, Outcome
+from guardrail.judge.fields import is_list, is_mapping
 
 Meaning: TypeAlias = Literal[
     "ok", "empty", "empty_list", "incomplete", "partial", "rejected", "error", "in_doubt", "cancelled"
@@ -56,10 +56,11 @@ _WORDS: Final[dict[str, Meaning]] = {
     "timeout": "in_doubt",
     "unavailable": "in_doubt",
 }
-_HARMLESS: Final = frozenset(
-    ("none", "null", "nil", "no", "no error", "no errors", "n/a", "ok", "success", "false", "0")
-)
+_HARMLESS: Final = frozenset(("none", "null", "nil", "no error", "no errors", "n/a", "ok", "success", "false", "0"))
 _FAILURES: Final = frozenset(("error", "failed", "failure", "fail", "failing"))
+FINE: Final = frozenset(("ok", "success", "succeeded", "successful", "complete", "completed", "done"))
+"""Words for a status that says that all went well."""
+
 _DEEPEST_ERROR: Final = 4
 _NO_LETTER: Final = re.compile(r"[^a-z]+")
 _TAIL: Final = re.compile(r"(?:exception|error)$")
@@ -98,10 +99,9 @@ def is_failure(error: object, depth: int = _DEEPEST_ERROR) -> bool:
         return error.strip().lower() not in _HARMLESS if error.strip() else False
     if isinstance(error, int):
         return error != 0
-    if isinstance(error, dict | list | tuple) and depth:
-        values = cast("Iterable[object]", error.values() if isinstance(error, dict) else error)
-        return any(is_failure(value, depth - 1) for value in values)
-    return True
+    if is_mapping(error):
+        error = tuple(error.values())
+    return any(is_failure(part, depth - 1) for part in error) if is_list(error) and depth else True
 
 
 def conclude(
@@ -114,7 +114,8 @@ def conclude(
     without entries is no failure of it.
     """
     outcome, listed = _outcome(meaning, effect)
-    return Judgement(outcome, sign, message.strip()[:LONGEST_MESSAGE], listed, failed_items[:MOST_FAILED_ITEMS])
+    failed = failed_items[:MOST_FAILED_ITEMS]
+    return Judgement(outcome, sign, message.strip()[:LONGEST_MESSAGE], listed, failed, meaning == "empty")
 
 
 def _outcome(meaning: Meaning, effect: Effect) -> tuple[Outcome, bool]:

@@ -13,18 +13,16 @@ Classes are known by their names along the method resolution order, so that no c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Final, cast
 
-from guardrail.calls import Effect, Judgement
-from guardrail.judge.fields import Fields, fields_of, peek
+from guardrail.calls import Effect, Judgement, Outcome
+from guardrail.judge.fields import Fields, fields_of, is_list, is_mapping, listed, peek
 from guardrail.judge.meanings import LONGEST_MESSAGE, Meaning, conclude, of_code, of_status
 from guardrail.judge.sentences import Sentences
 
-_CANCELLED: Final = "CancelledError Cancelled KeyboardInterrupt SystemExit GeneratorExit RunHalted"
-
 # The call was given up, or the connection lost, when the other side may have had it.
-_IN_DOUBT: Final = """
+_IN_DOUBT: Final = listed("""
     TimeoutError Timeout TimeoutException ReadTimeout WriteTimeout ServerTimeoutError ReadTimeoutError APITimeoutError
     SocketTimeoutError DeadlineExceeded GatewayTimeout RequestTimeout ConnectionError ConnectionResetError
     ConnectionAbortedError BrokenPipeError ConnectionClosed ConnectionClosedError RemoteDisconnected IncompleteRead
@@ -32,49 +30,45 @@ _IN_DOUBT: Final = """
     ServerDisconnectedError ClientOSError ClientPayloadError ClientConnectionError APIConnectionError ChunkedEncodingError
     ContentDecodingError SSLError OperationalError InterfaceError ServiceUnavailable InternalServerError BadGateway
     EndpointConnectionError JSONDecodeError UnicodeError ResponseValidationError
-"""
+""")
 
 # Nothing was sent: no connection, no such address, or a request that could not be made.
-_NOT_SENT: Final = """
+_NOT_SENT: Final = listed("""
     ConnectionRefusedError gaierror ConnectError ConnectTimeout ConnectTimeoutError ConnectionTimeoutError PoolTimeout
     NewConnectionError NameResolutionError ClientConnectorError ClientConnectorDNSError ClientConnectorCertificateError
     SSLCertVerificationError UnsupportedProtocol LocalProtocolError InvalidURL InvalidSchema MissingSchema InvalidHeader
     NonHttpUrlClientError NoCredentialsError
-"""
+""")
 
 # The call was turned down as it was given; a transaction that the database rolled back was not carried out.
-_INVALID: Final = """
+_INVALID: Final = listed("""
     ValueError ValidationError AssertionError NotImplementedError ImportError NameError SyntaxError ToolException ToolError
     ModelRetry ProgrammingError DataError NotSupportedError SerializationFailure DeadlockDetected LockNotAvailable
     FileNotFoundError FileExistsError IsADirectoryError NotADirectoryError BadRequest BadRequestError InvalidArgument
     Unauthorized Unauthenticated AuthenticationError TooManyRequests RateLimitError ParamValidationError
     sqlite3.OperationalError
-"""
+""")
 
-_REJECTED: Final = """
+_REJECTED: Final = listed("""
     PermissionError PermissionDenied PermissionDeniedError Forbidden ForbiddenError AccessDenied IntegrityError Conflict
     ConflictError AlreadyExists FailedPrecondition UnprocessableEntity UnprocessableEntityError ConditionalCheckFailedException
-"""
+""")
 
-_NOT_THERE: Final = "NotFound NotFoundError DoesNotExist ObjectDoesNotExist NoResultFound"
+_NOT_THERE: Final = listed("NotFound NotFoundError DoesNotExist ObjectDoesNotExist NoResultFound")
+
+
+def _all(names: tuple[str, ...], meaning: Meaning) -> dict[str, Meaning]:
+    return dict.fromkeys(names, meaning)
+
 
 _CLASSES: Final[Mapping[str, Meaning]] = {
-    name: meaning
-    for names, meaning in cast(
-        "tuple[tuple[str, Meaning], ...]",
-        (
-            (_CANCELLED, "cancelled"),
-            (_IN_DOUBT, "in_doubt"),
-            (_NOT_SENT, "error"),
-            (_INVALID, "error"),
-            (_REJECTED, "rejected"),
-            (_NOT_THERE, "empty"),
-        ),
-    )
-    for name in names.split()
+    "CancelledError": "cancelled",
+    **_all(_IN_DOUBT, "in_doubt"),
+    **_all((*_NOT_SENT, *_INVALID), "error"),
+    **_all(_REJECTED, "rejected"),
+    **_all(_NOT_THERE, "empty"),
 }
-_NEVER_SENT: Final = frozenset(_NOT_SENT.split())
-_READABLE: Final = frozenset(["ValueError", "ToolException", "ToolError", "ModelRetry"])
+_READABLE: Final = frozenset(listed("ValueError ToolException ToolError ModelRetry"))
 _NOT_FOUND_CLASS: Final = re.compile(
     r"(?!File|Module).*(?:NotFound(?:Error|Exception)?|DoesNotExist(?:Error|Exception)?)"
 )
@@ -93,7 +87,7 @@ _SEVERITY: Final[tuple[Meaning, ...]] = ("in_doubt", "error", "rejected", "empty
 
 
 def judge_raised(
-    error: BaseException, effect: Effect, sentences: Sentences, declared: Mapping[str, Meaning]
+    error: BaseException, effect: Effect, sentences: Sentences, declared: Mapping[str, Outcome]
 ) -> Judgement:
     """What a call came to whose tool raised. `declared` gives the outcome by class name, and wins."""
     message = described(error)
@@ -123,18 +117,25 @@ def _names(error: BaseException) -> Iterator[str]:
 
 
 def _meaning(error: BaseException, effect: Effect, sentences: Sentences) -> Meaning:
-    if isinstance(error, BaseExceptionGroup):
-        leaves = [_meaning(leaf, effect, sentences) for leaf in _leaves(error)]
-        return next((meaning for meaning in _SEVERITY if meaning in leaves), "in_doubt")
+    leaves = _leaves(error)
+    if leaves[0] is not error:
+        return _worst({_meaning(leaf, effect, sentences) for leaf in leaves})
+    if not isinstance(error, Exception):  # a cancellation, an interrupt, an exit, the guard's own signal
+        return "cancelled"
     if (coded := _coded(error)) is not None:
         return coded
     name = next((name for name in _names(error) if name in _CLASSES), None)
     meaning = _CLASSES.get(name or "")
-    if meaning == "in_doubt" and _was_never_sent(error):
+    if meaning in ("in_doubt", None) and _was_never_sent(error):
         return "error"
     if isinstance(error, TypeError) and _MISFIT.fullmatch(_text(error)):
         return "error"
     return _read(error, name, meaning, effect, sentences)
+
+
+def _worst(meanings: Set[Meaning]) -> Meaning:
+    worst: Meaning | None = next((meaning for meaning in _SEVERITY if meaning in meanings), None)
+    return worst or "in_doubt"
 
 
 def _read(
@@ -148,9 +149,9 @@ def _read(
     if name not in _READABLE and not (name is None and effect == "read"):
         return meaning or "in_doubt"
     said = sentences.read(_text(error))
-    if said in (None, "ok"):
+    if said is None or said == "ok":
         return meaning or "in_doubt"
-    return "empty" if said == "empty_list" else cast("Meaning", said)
+    return "empty" if said == "empty_list" else said
 
 
 def _leaves(group: BaseException, depth: int = 10) -> list[BaseException]:
@@ -162,14 +163,12 @@ def _leaves(group: BaseException, depth: int = 10) -> list[BaseException]:
 
 def _was_never_sent(error: BaseException) -> bool:
     """Whether an exception of a connection rests on one that says that there was none."""
-    seen: list[object] = [error]
-    for link in seen:
+    links = [error]
+    for link in links:
         args = peek(link, "args")
-        reasons = [peek(link, "reason"), peek(link, "__cause__"), *(args[:2] if isinstance(args, tuple) else ())]
-        seen += [reason for reason in reasons if isinstance(reason, BaseException)][
-            : max(0, _LONGEST_CHAIN - len(seen))
-        ]
-    return any(not _NEVER_SENT.isdisjoint(_names(link)) for link in cast("list[BaseException]", seen))
+        reasons = (peek(link, "reason"), peek(link, "__cause__"), *(args[:2] if is_list(args) else ()))
+        links += [reason for reason in reasons if isinstance(reason, BaseException) and len(links) < _LONGEST_CHAIN]
+    return any(name in _NOT_SENT for link in links for name in _names(link))
 
 
 def _coded(error: BaseException) -> Meaning | None:
@@ -225,5 +224,4 @@ _GRPC: Final[Mapping[str, Meaning]] = {
 
 
 def _inside(holder: object, name: str) -> Fields:
-    outer = fields_of(holder) if isinstance(holder, dict) else None
-    return (fields_of(outer.get(name)) or {}) if outer else {}
+    return (fields_of(holder.get(name)) or {}) if is_mapping(holder) else {}

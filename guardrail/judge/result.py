@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias
 
 from guardrail.calls import Effect, Ending, Judgement, Outcome, Raised
 from guardrail.declare.pointers import MISSING, tokens
 from guardrail.declare.policies import Sentence
 from guardrail.declare.tools import Batch, Signal, Tool
 from guardrail.judge.emptiness import absence
-from guardrail.judge.envelope import OPENERS, Envelope, has_any, open_envelope
-from guardrail.judge.fields import Fields, fields_of, plain, reach
+from guardrail.judge.envelope import OPENERS, Envelope, open_envelope
+from guardrail.judge.fields import fields_of, has_any, is_list, is_mapping, plain, reach
 from guardrail.judge.meanings import LONGEST_ITEM_NAME, LONGEST_MESSAGE, OK, Meaning, conclude, is_failure, of_status
 from guardrail.judge.raised import judge_raised
 from guardrail.judge.sentences import Sentences
-from guardrail.judge.signals import find_sign, weigh, words
+from guardrail.judge.signals import find_sign
 from guardrail.judge.texts import Unparsed, announced_failure, parse
+from guardrail.judge.wording import weigh, words
 
 Steps: TypeAlias = tuple[str, ...]
 
@@ -55,6 +56,26 @@ class DeclaredBatch:
         """The batch with its pointers read; a key without a slash is the name of a field."""
         key = None if batch.key is None else tokens(batch.key) if batch.key.startswith("/") else (batch.key,)
         return DeclaredBatch(tokens(batch.items), tokens(batch.error), key)
+
+    def judge(self, value: object) -> Judgement | None:
+        """The judgement of a batch with failed items: `partial`, or `error` if all failed; None if none did."""
+        entries = list(self._items(reach(value, self.items)))
+        failed = [(name, error) for name, item in entries if is_failure(error := self._error(item))]
+        if not failed:
+            return None
+        meaning: Meaning = "error" if len(failed) == len(entries) else "partial"
+        return conclude(meaning, "write", "batch", words([e for _, e in failed]), tuple(name for name, _ in failed))
+
+    def _items(self, items: object) -> Iterator[tuple[str, object]]:
+        """The items with their names: the declared key, else the place in the list or mapping."""
+        named = dict(enumerate(items)) if is_list(items) else fields_of(items) or {}
+        for place, item in named.items():
+            key = place if self.key is None else reach(item, self.key)
+            yield str(key if isinstance(key, str | int) else place)[:LONGEST_ITEM_NAME], item
+
+    def _error(self, item: object) -> object:
+        error = reach(item, self.error)
+        return None if error is MISSING else error
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,35 +118,34 @@ def judge(ending: Ending, effect: Effect, rules: ResultRules) -> Judgement:
     Declarations come first; then what the envelope says, then the generic signs of failure, then sentences,
     then emptiness (of a write, to return nothing is normal).
     """
-    if isinstance(ending, Raised):
-        return judge_raised(ending.error, effect, rules.sentences, rules.raises)
-    value = ending.value
     try:
-        if rules.generic and (judgement := _judge_plain(value, effect, rules)):
-            return judgement
-        return _judge_envelope(open_envelope(value, parsing=rules.returns != "text"), effect, rules)
+        if isinstance(ending, Raised):
+            return judge_raised(ending.error, effect, rules.sentences, rules.raises)
+        if rules.generic:
+            return _judge_generic(ending.value, effect, rules)
+        envelope = open_envelope(ending.value, parsing=rules.returns != "text")
+        return _judge_envelope(envelope, effect, rules)
     except Exception as error:  # noqa: BLE001  # a foreign value's own methods (a lazy mapping, a hash) may raise anything
         return conclude("in_doubt", effect, "unreadable", f"the result cannot be read: {type(error).__name__}")
 
 
-def _judge_plain(value: object, effect: Effect, rules: ResultRules) -> Judgement | None:
-    """The short way for what has no envelope; gives what the long way would, None for what must go that way."""
-    kind = type(value)
-    if kind is str:
-        found = parse(cast("str", value))
+def _judge_generic(value: object, effect: Effect, rules: ResultRules) -> Judgement:
+    """Judge where nothing is declared of the shape: what has no envelope goes the short way, to the same end."""
+    if isinstance(value, str):
+        found = parse(value)
         if found is Unparsed.NOT_JSON:
-            return _judge_text(cast("str", value), effect, rules.sentences) or _judge_absence(value, effect)
-        value, kind = found, type(found)
-    if kind is dict:
-        return None if has_any(cast("Fields", value), OPENERS) else _judge_value(value, effect, rules)
-    if kind is list:
-        return _judge_value(value, effect, rules) if _is_of_rows(cast("list[object]", value)) else None
-    return _judge_absence(value, effect) if kind in _SCALARS else None
+            return _judge_text(value, effect, rules) or _judge_absence(value, effect)
+        value = found
+    if is_mapping(value):
+        is_bare = not has_any(value, OPENERS)
+    else:
+        is_bare = _is_of_rows(value) if is_list(value) else type(value) in _SCALARS
+    return _judge_value(value, effect, rules) if is_bare else _judge_envelope(open_envelope(value), effect, rules)
 
 
-def _is_of_rows(value: list[object]) -> bool:
+def _is_of_rows(value: Sequence[object]) -> bool:
     first = value[0] if value else None
-    return first is None or (type(first) is dict and "type" not in first and "tool_call_id" not in first)
+    return first is None or (is_mapping(first) and "type" not in first and "tool_call_id" not in first)
 
 
 def open_value(ending: Ending, rules: ResultRules) -> object:
@@ -140,7 +160,7 @@ def open_value(ending: Ending, rules: ResultRules) -> object:
     try:
         envelope = open_envelope(ending.value, parsing=rules.returns != "text")
         found = next(_found(envelope, rules.root), None)
-        return plain(found)
+        return found if envelope.is_plain else plain(found)
     except Exception:  # noqa: BLE001  # a foreign value's own methods may raise anything: then there is nothing to read
         return None
 
@@ -160,9 +180,9 @@ def _judge_envelope(envelope: Envelope, effect: Effect, rules: ResultRules) -> J
         return declared
     if has_failed:
         return _judge_failed(envelope, effect, rules.sentences)
-    if rules.returns == "json" and not envelope.is_json and cast("str", envelope.value).strip():
+    if rules.returns == "json" and not envelope.is_json and str(envelope.value).strip():
         return Judgement("error", "not_json", words(envelope.value))
-    if not envelope.is_whole:
+    if not envelope.is_whole or envelope.value is Unparsed.TOO_LONG:
         return Judgement("ok", "too_long")
     return _judge_root(envelope, effect, rules)
 
@@ -199,66 +219,35 @@ def _judge_root(envelope: Envelope, effect: Effect, rules: ResultRules) -> Judge
 
 
 def _judge_answer(value: object, envelope: Envelope, effect: Effect, rules: ResultRules) -> Judgement:
-    if rules.batch is not None and (judgement := _judge_batch(rules.batch, value, envelope, rules)):
-        return judgement
+    if rules.batch is not None:
+        wholes = (value,) if rules.root else (value, envelope.shown)
+        if judgement := next((found for whole in wholes if (found := rules.batch.judge(whole))), None):
+            return judgement
     return _judge_value(value, effect, rules)
 
 
 def _judge_value(value: object, effect: Effect, rules: ResultRules) -> Judgement:
     """What a value means by the generic signs, its sentence and its emptiness."""
+    if isinstance(value, str) and rules.returns != "text" and (judgement := _judge_text(value, effect, rules)):
+        return judgement
     if sign := find_sign(value, rules.sentences, rules.data):
         return conclude(sign.meaning, effect, sign.kind, sign.message, sign.failed_items)
-    if (
-        isinstance(value, str)
-        and rules.returns != "text"
-        and (judgement := _judge_text(value, effect, rules.sentences))
-    ):
-        return judgement
     return _judge_absence(value, effect)
 
 
-def _judge_batch(batch: DeclaredBatch, value: object, envelope: Envelope, rules: ResultRules) -> Judgement | None:
-    items = reach(value, batch.items)
-    if items is MISSING and not rules.root:
-        items = reach(envelope.shown, batch.items)
-    entries = list(_items(batch, items))
-    failed = [(name, error) for name, item in entries if is_failure(error := _error_of(item, batch))]
-    if not failed:
-        return None
-    names = tuple(name for name, _ in failed)
-    meaning: Meaning = "error" if len(failed) == len(entries) else "partial"
-    return conclude(meaning, "write", "batch", words([error for _, error in failed]), names)
-
-
-def _items(batch: DeclaredBatch, items: object) -> Iterator[tuple[str, object]]:
-    """The items of a batch with their names: the declared key, else the place in the list or mapping."""
-    if isinstance(items, list | tuple):
-        numbered = enumerate(cast("Sequence[object]", items))
-        places: Iterator[tuple[object, object]] = ((place, item) for place, item in numbered)
-    else:
-        places = ((place, item) for place, item in (fields_of(items) or {}).items())
-    for place, item in places:
-        key = place if batch.key is None else reach(item, batch.key)
-        yield str(key if isinstance(key, str | int) else place)[:LONGEST_ITEM_NAME], item
-
-
-def _error_of(item: object, batch: DeclaredBatch) -> object:
-    error = reach(item, batch.error)
-    return None if error is MISSING else error
-
-
-def _judge_text(text: str, effect: Effect, sentences: Sentences) -> Judgement | None:
+def _judge_text(text: str, effect: Effect, rules: ResultRules) -> Judgement | None:
     head = text[:64].lstrip()[:1]
     if head == "{" or (head == "[" and text[-64:].rstrip()[-1:] == "]"):
         return None  # data in some notation that is not JSON, such as Python's own
     if head in ("<", "T") and (failure := announced_failure(text)):
         return Judgement("error", failure[0], failure[1][:LONGEST_MESSAGE])
-    meaning = sentences.read(text)
+    meaning = rules.sentences.read(text)
     return None if meaning in (None, "ok") else conclude(meaning, effect, "sentence", text)
 
 
 def _judge_absence(value: object, effect: Effect) -> Judgement:
-    if effect == "write":
+    """To return nothing is normal for a write; a tool of unknown effect may be one, and looked for nothing then."""
+    found = None if effect == "write" else absence(value)
+    if found is None or (found == "empty" and effect != "read"):
         return OK
-    found = absence(value)
-    return OK if found is None else conclude(found, effect, "absence")
+    return conclude(found, effect, "absence")

@@ -12,10 +12,12 @@ from guardrail.declare.policies import Sentence
 from guardrail.judge.meanings import Meaning
 
 LONGEST_SENTENCE: Final = 300
+_LONGEST_TEXT: Final = 10_000
 _MOST_PREFIXES: Final = 3
 _SYMBOLS: Final = re.compile(r"[^\w'\"#$(+\[-]+")
 _UPPER: Final = re.compile(r"[A-Z]")
-_PUNCTUATION: Final = str.maketrans({**dict.fromkeys(',.!?;()[]"`', " "), ":": " : ", "–": " - ", "—": " - ", "’": "'"})
+_DASHES: Final = ("\N{EN DASH}", "\N{EM DASH}")
+_PUNCTUATION: Final = str.maketrans({**dict.fromkeys(',.!?;()[]"`', " "), **dict.fromkeys(_DASHES, " - "), ":": " : "})
 
 _Patterns: TypeAlias = tuple[tuple[re.Pattern[str], Meaning], ...]
 
@@ -40,6 +42,8 @@ class Sentences:
 
     def read(self, text: str) -> Meaning | None:
         """What a text means that is one short line; None when it is none, or no pattern knows it."""
+        if len(text) > _LONGEST_TEXT:
+            return None
         line = text.strip()
         if not line or len(line) > LONGEST_SENTENCE or "\n" in line:
             return None

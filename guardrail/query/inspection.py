@@ -19,7 +19,7 @@ from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
 from guardrail.errors import QueryRefused
 from guardrail.query.proof import Dialect, Query
-from guardrail.query.vocabulary import FUNCTIONS, INTERNAL_TABLES, NODES
+from guardrail.query.vocabulary import FUNCTIONS, NODES, is_internal
 
 LONGEST: Final = 50_000
 DEEPEST: Final = 40
@@ -57,6 +57,8 @@ _EXECUTABLE: Final = re.compile(r"/\*M?!")
 _CALL: Final = re.compile(r"(\w+)\(.*\)", re.DOTALL)
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 _TYPE: Final = re.compile(r"[A-Za-z_][\w. ]*(?:\([\d, ]*\))?(?:\[\])?")
+_SYNTAX_ERROR: Final = re.compile(r"near \".*\": syntax error|incomplete input", re.DOTALL)
+_UNWRITABLE: Final = re.compile("[\0\ud800-\udfff]")
 _WORD: Final = re.compile(r"\w+")
 _MARK: Final = re.compile("\0(\\w+)\0")
 
@@ -120,8 +122,8 @@ def _tokens(text: str, dialect: Dialect, condition: bool) -> list[Token]:
     """The tokens of the one statement, after checks that only the text can answer."""
     if len(text) > LONGEST:
         raise QueryRefused(f"it has {len(text)} characters; at most {LONGEST} are checked")
-    if "\0" in text:
-        raise QueryRefused("it holds a NUL character")
+    if _UNWRITABLE.search(text):
+        raise QueryRefused("it holds a character that no database takes: NUL, or half of a surrogate pair")
     tokens = _GRAMMARS[dialect].tokenize(text)
     if not condition and tokens and tokens[0].token_type not in _OPENERS | {TokenType.SEMICOLON}:
         raise QueryRefused(f"{tokens[0].text.upper()} is not allowed: a query starts with SELECT, WITH or VALUES")
@@ -197,7 +199,7 @@ def _check(node: exp.Expr, dialect: Dialect, functions: frozenset[str]) -> None:
             raise QueryRefused(f"{_clipped(node.name)} is not allowed")
         case exp.DataType() if not _TYPE.fullmatch(_text(node, dialect)):
             raise QueryRefused(f"the type {_clipped(_text(node, dialect))} is not allowed")
-        case exp.Table() if dialect == "sqlite" and node.name.lower().startswith(INTERNAL_TABLES):
+        case exp.Table() if dialect == "sqlite" and is_internal(node.name):
             raise QueryRefused(f"{node.name} is not allowed: it is no table of the database")
         case _:
             pass
@@ -239,10 +241,10 @@ def _parameters(tree: exp.Expr) -> tuple[str, ...]:
 
 
 def _tables(tree: exp.Expr, dialect: Dialect) -> tuple[str, ...]:
-    """The tables read, in order of appearance, as `table` or `schema.table`."""
+    """The tables read, sorted, as `table` or `schema.table`."""
     tables = [table for table in tree.find_all(exp.Table, bfs=False) if isinstance(table.this, exp.Identifier)]
     read = [table for table in tables if table.db or not _defined(table, dialect)]
-    return tuple(dict.fromkeys(".".join(part.name for part in table.parts) for table in read))
+    return tuple(sorted({".".join(part.name for part in table.parts) for table in read}))
 
 
 def _defined(table: exp.Table, dialect: Dialect) -> bool:

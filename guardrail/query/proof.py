@@ -21,7 +21,7 @@ class Query:
     `text` is what was written, `rendered` what is executed: written anew from the checked tree, without
     comments, identifiers quoted, parameters in the way of the dialect's driver (sqlite `:name`, postgres `$1`
     by position in `parameters`, mysql `%(name)s` with a literal `%` doubled). `parameters` are the names to
-    bind, each once, in order of appearance; `tables` the tables read, without those that a WITH defines;
+    bind, each once; `tables` the tables read, sorted, without those that a WITH defines;
     `functions` the further functions that the caller allowed.
     """
 

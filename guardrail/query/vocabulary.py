@@ -107,13 +107,9 @@ FUNCTIONS: Final = {
 """Functions that only compute, by dialect, in lower case. Left out on purpose: whatever writes, sleeps, locks, reads
 files, loads code, runs text as SQL, or allocates as much as it is told to (`randomblob`, `zeroblob`)."""
 
-INTERNAL_TABLES: Final = (
-    "pragma_",
-    "sqlite_dbpage",
-    "sqlite_stmt",
-    "dbstat",
-    "bytecode",
-    "tables_used",
-    "fts3tokenize",
-)
-"""How the names of SQLite's own virtual tables begin; a query may not read them."""
+_INTERNAL_TABLES: Final = _words("sqlite_dbpage sqlite_stmt dbstat bytecode tables_used fts3tokenize")
+
+
+def is_internal(table: str) -> bool:
+    """Whether a name stands for a virtual table of SQLite's own, that tells of its inside; no query may read it."""
+    return table.lower() in _INTERNAL_TABLES or table.lower().startswith("pragma_")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,10 +14,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from guardrail.calls import Stop, VerdictKind
+from guardrail.call.tools import CEL_NAMES
+from guardrail.calls import Effect, Stop, VerdictKind
 from guardrail.declare.configuration import Configuration, StoreDeclaration
+from guardrail.declare.expressions import compile_expression
+from guardrail.declare.patterns import tool_for
 from guardrail.declare.policies import Policy
-from guardrail.declare.tools import Tool
+from guardrail.declare.tools import CelRequirement, Requirement, SqlRequirement, Tool
 from guardrail.recorded.database import RecordedConnection, RecordedDatabase
 from guardrail.recorded.expected import STORE, contract
 from guardrail.recorded.format import RecordedCall, RecordedRun, RecordedRunsError, RecordedTask, Recording, read
@@ -105,7 +109,7 @@ class BacktestReport:
 
 def backtest(
     folder: Path,
-    policy: str | Policy = "balanced",
+    policy: str | Policy | Configuration = "balanced",
     *,
     jobs: int | None = None,
     limit: int | None = None,
@@ -113,20 +117,22 @@ def backtest(
 ) -> BacktestReport:
     """Replay the runs of a folder; raises `RecordedRunsError` and `ConfigurationError`.
 
-    `jobs` is the number of processes (default: one a processor), `limit` replays only so many runs;
+    Of a configuration, the policy, the sentences and the tools are tried. Effects are those of the recording where
+    none are declared; preconditions that ask a store or speak of the run's inputs are left out, as a recording has
+    neither. `jobs` is the number of processes (default: one a processor), `limit` replays only so many runs;
     `progress` is called with how many of how many runs are done.
     """
     started = time.perf_counter()
     recording = read(folder)
+    tried = policy if isinstance(policy, Configuration) else Configuration(policy=policy)
     runs = recording.runs[:limit]
-    groups = _groups(runs)
     replayed: list[Replayed] = []
-    for results in _played(recording, policy, groups, jobs or os.cpu_count() or 1):
+    for results in _played(recording, folder, tried, _groups(runs), jobs or os.cpu_count() or 1):
         replayed.extend(results)
         progress(len(replayed), len(runs))
     order = {run.run_id: number for number, run in enumerate(runs)}
     replayed.sort(key=lambda run: order[run.run_id])
-    name = policy if isinstance(policy, str) else policy.name
+    name = tried.policy if isinstance(tried.policy, str) else tried.policy.name
     return BacktestReport(recording.name, name, time.perf_counter() - started, tuple(replayed))
 
 
@@ -139,44 +145,46 @@ def _groups(runs: Iterable[RecordedRun]) -> list[list[RecordedRun]]:
 
 
 def _played(
-    recording: Recording, policy: str | Policy, groups: list[list[RecordedRun]], jobs: int
+    recording: Recording, folder: Path, tried: Configuration, groups: list[list[RecordedRun]], jobs: int
 ) -> Iterator[list[Replayed]]:
-    if jobs == 1 or len(groups) == 1:
-        with TemporaryDirectory(prefix="guardrail-") as folder:
-            player = _Player(recording, policy, Path(folder))
-            yield from map(player.play, groups)
-        return
-    # A fresh interpreter: a copy of this one might hold a lock of another thread's.
-    context = multiprocessing.get_context("spawn")
-    with (
-        TemporaryDirectory(prefix="guardrail-") as folder,
-        ProcessPoolExecutor(jobs, context, _start, (recording, policy, folder)) as pool,
-    ):
-        yield from pool.map(_play, groups, chunksize=max(1, len(groups) // (jobs * 8)))
+    with TemporaryDirectory(prefix="guardrail-") as scratch:
+        if jobs == 1 or len(groups) <= 1:
+            yield from map(_Player(recording, tried, Path(scratch)).play, groups)
+            return
+        # Fresh interpreters: a copy of this one might hold a lock of another thread's. They read the folder
+        # themselves, so that little is sent to them.
+        context = multiprocessing.get_context("spawn")
+        named = [[run.run_id for run in group] for group in groups]
+        with ProcessPoolExecutor(jobs, context, _start, (folder, tried, scratch)) as pool:
+            yield from pool.map(_play, named, chunksize=max(1, len(named) // (jobs * 8)))
 
 
-_player: _Player | None = None
-"""The player of a worker process."""
+_worker: tuple[_Player, Mapping[str, RecordedRun]] | None = None
+"""What a worker process plays with: a player, and the runs by id."""
 
 
-def _start(recording: Recording, policy: str | Policy, folder: str) -> None:
-    global _player
-    own = Path(folder) / str(os.getpid())
+def _start(folder: Path, tried: Configuration, scratch: str) -> None:
+    global _worker
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches every process: those that only help say nothing
+    own = Path(scratch) / str(os.getpid())
     own.mkdir()
-    _player = _Player(recording, policy, own)
+    recording = read(folder)
+    _worker = _Player(recording, tried, own), {run.run_id: run for run in recording.runs}
 
 
-def _play(runs: list[RecordedRun]) -> list[Replayed]:
-    assert _player is not None
-    return _player.play(runs)
+def _play(named: list[str]) -> list[Replayed]:
+    assert _worker is not None
+    player, runs = _worker
+    return player.play([runs[name] for name in named])
 
 
 class _Player:
     """Plays runs in a folder of its own."""
 
-    def __init__(self, recording: Recording, policy: str | Policy, folder: Path) -> None:
+    def __init__(self, recording: Recording, tried: Configuration, folder: Path) -> None:
         self._recording = recording
-        self._policy = policy
+        self._tried = tried
+        self._tools = _tools(tried.tools, recording.effects)
         self._folder = folder
 
     def play(self, runs: list[RecordedRun]) -> list[Replayed]:
@@ -218,16 +226,16 @@ class _Player:
         )
 
     def _guard(self, task: RecordedTask) -> Guard:
-        return Guard(
-            Configuration(
-                policy=self._policy,
-                mode="observe",
-                stores={STORE: StoreDeclaration(url=f"sqlite:///{self._folder / 'run.db'}")},
-                tools={name: Tool(effect=effect) for name, effect in self._recording.effects.items()},
-                tasks={"task": contract(task, self._recording.tables_of(task))},
-                ledger="memory",
-            )
-        )
+        own = {
+            "include": (),
+            "mode": "observe",
+            "stores": {STORE: StoreDeclaration(url=f"sqlite:///{self._folder / 'run.db'}")},
+            "tools": self._tools,
+            "tasks": {"task": contract(task, self._recording.tables_of(task))},
+            "ledger": "memory",
+            "on_silent_failure": "report",
+        }
+        return Guard(self._tried.model_copy(update=own))
 
     def _database(self, task: RecordedTask, runs: list[RecordedRun]) -> RecordedDatabase:
         path = self._folder / "initial.db"
@@ -250,6 +258,28 @@ class _Tool:
         except sqlite3.Error as error:
             _self.error = error
         return _self._call.result
+
+
+def _tools(declared: Mapping[str, Tool], effects: Mapping[str, Effect]) -> dict[str, Tool]:
+    """The declared tools as far as a recording can try them, and the recorded ones with their effects."""
+    tools = {name: _replayable(tool) for name, tool in declared.items()}
+    recorded = {
+        name: tools.get(name, Tool()).model_copy(update={"effect": tool_for(tools, name).effect or effect})
+        for name, effect in effects.items()
+    }
+    return {**tools, **recorded}
+
+
+def _replayable(tool: Tool) -> Tool:
+    return tool.model_copy(update={"requires": tuple(filter(_is_replayable, tool.requires))})
+
+
+def _is_replayable(requirement: Requirement) -> bool:
+    """Whether a precondition speaks of nothing but the run's calls."""
+    if isinstance(requirement, CelRequirement):
+        references = compile_expression(requirement.cel, CEL_NAMES).references
+        return "inputs" not in {reference.partition(".")[0] for reference in references}
+    return not isinstance(requirement, SqlRequirement)
 
 
 def _confusion(run: Replayed) -> str:

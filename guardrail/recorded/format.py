@@ -146,7 +146,9 @@ def read(folder: Path) -> Recording:
         runs=runs,
         effects=_effects(folder / "tools.json", runs),
         tables=tables,
-        keys=_keys(path, [tables or {}, *(task.tables or {} for task in tasks.values())], _changes(tasks.values(), runs)),
+        keys=_keys(
+            path, [tables or {}, *(task.tables or {} for task in tasks.values())], _changes(tasks.values(), runs)
+        ),
     )
 
 

@@ -25,7 +25,7 @@ from guardrail.ledger.ledger import Ledger
 from guardrail.ledger.records import RunHistory, RunRecord
 from guardrail.run.history import holds_of, inputs_of, operations_of, stop_of
 from guardrail.run.inputs import Inputs
-from guardrail.run.live import Live
+from guardrail.run.live import Live, ledger_path
 from guardrail.run.run import Run, current
 from guardrail.run.standing import Standing
 from guardrail.run.verification import Verification
@@ -77,7 +77,9 @@ class Guard:
 
         Raises `ConfigurationError` with every mistake of the file, `StoreError` and `LedgerError`.
         """
-        guard = cls(load(path), **options)
+        configuration = load(path)
+        place = ledger_path(configuration, Path(path).parent)
+        guard = cls(configuration.model_copy(update={"ledger": place}), **options)
         guard._path = Path(path)
         return guard
 
@@ -139,6 +141,8 @@ class Guard:
             opened=datetime.now(UTC),
         )
         around = current.get()
+        if around is not None and around.verdict is not None:
+            around = None  # it has ended; its context was not tidied up
         standing = Standing(
             run_id,
             task,
@@ -209,10 +213,20 @@ class Guard:
             _take_up(standing, history)
         self._record(run, live, trace)
         self._open[id(run)] = run
-        if history is not None and verification.restore(self._ledger.load_pictures(run.id)):
+        if history is not None and self._restored(verification, history):
             return
         if not standing.inputs.missing:
             verification.before()
+
+    def _restored(self, verification: Verification, history: RunHistory) -> bool:
+        """Whether the state before the run is settled: as it was kept, or as lost, if the run has written since."""
+        opened = datetime.fromtimestamp(history.run.started, UTC)
+        if verification.restore(self._ledger.load_pictures(history.run.id), opened):
+            return True
+        has_written = any(recorded.call.effect != "read" for recorded in history.calls)
+        if has_written:
+            verification.go_without("it was not kept when the run was opened")
+        return has_written
 
     def _record(self, run: Run, live: Live, trace: RunTrace) -> None:
         record = RunRecord(
@@ -239,7 +253,8 @@ class Guard:
 
 
 def _take_up(standing: Standing, history: RunHistory) -> None:
-    standing.inputs.restore({**json.loads(history.run.inputs), **inputs_of(history)})
+    # What was recorded is redacted and bounded: what is given again is better.
+    standing.inputs.restore({**json.loads(history.run.inputs), **inputs_of(history), **standing.inputs.values})
     standing.take_up(
         calls=max((recorded.call.number for recorded in history.calls), default=0),
         stop=stop_of(history),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import inspect
+import sys
 from collections.abc import Callable, Generator, Mapping
 from contextvars import ContextVar, Token
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, Literal, TypeVar, cast, overload
 
 from guardrail.call.drivers import adrain, adrive, drain, drive
@@ -55,6 +57,7 @@ class Run:
         self._abandoned: str | None = None
         self._entered = False
         self._token: Token[Run | None] | None = None
+        self._span: object = None
 
     @property
     def id(self) -> str:
@@ -142,11 +145,11 @@ class Run:
     def abandon(self, reason: str) -> None:
         """End the run openly as not done; its verdict is `agent_error`, and no further call is made."""
         self._abandoned = reason
-        self._standing.close(f"was abandoned: {reason}")
+        self._standing.abandon(reason)
 
     def __enter__(self) -> Run:
         """Open the run: it is recorded, and the before-picture is taken."""
-        self._begin()
+        self._begin(_is_generator(sys._getframe(1)))
         self._open()
         return self
 
@@ -163,7 +166,7 @@ class Run:
 
     async def __aenter__(self) -> Run:
         """Open the run; what blocks is done off the loop."""
-        self._begin()
+        self._begin(_is_generator(sys._getframe(1)))
         await asyncio.to_thread(self._open)
         return self
 
@@ -180,11 +183,13 @@ class Run:
     def _find(self) -> Standing:
         return self._standing
 
-    def _begin(self) -> None:
+    def _begin(self, in_generator: bool) -> None:
         if self._entered:
             raise GuardrailError(f"the run {self.id} was opened before: a run is used once; ask the guard for another")
         self._entered = True
-        self._token = current.set(self)
+        if not in_generator:
+            self._token = current.set(self)
+            self._span = self._standing.trace.attach()
 
     def _open(self) -> None:
         try:
@@ -223,6 +228,7 @@ class Run:
 
     def _finish(self) -> None:
         if self._token is not None:
+            self._standing.trace.detach(self._span)
             with contextlib.suppress(ValueError):  # left in another context than it was entered in
                 current.reset(self._token)
         self._standing.close("has ended")
@@ -254,6 +260,15 @@ def _wins(error: BaseException | None) -> bool:
 
 def _named(error: BaseException) -> str:
     return f"the agent raised {type(error).__name__}"
+
+
+def _is_generator(frame: FrameType) -> bool:
+    """Whether a run is entered by a generator.
+
+    A generator shares the context of whoever reads it: what it makes current would be current for its reader
+    between two items, and for other generators of that reader.
+    """
+    return bool(frame.f_code.co_flags & (inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR))
 
 
 def _in_loop() -> bool:

@@ -10,23 +10,24 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
+from guardrail import attributes
 from guardrail.call.facts import Facts
 from guardrail.call.steps import Step
 from guardrail.call.tools import LiveTool
-from guardrail.calls import Action, Effect, Ending, Judgement, Raised, Stop, ToolCall, Verdict
+from guardrail.calls import Action, Effect, Ending, Judgement, Raised, Returned, Stop, ToolCall, Verdict
 from guardrail.decide.holds import Hold
 from guardrail.decide.operations import Operation, Repeat, after, repeat
 from guardrail.decide.rules import Consequence, Refusal, after_user_turn, consequence, of_repeat, under_holds
 from guardrail.errors import CallRefused, LedgerError, RunHalted, RunNotOpen
 from guardrail.judge.result import open_value
 from guardrail.ledger.ledger import Ledger
-from guardrail.ledger.records import BoundInput, CallRecord, HoldResolved, OutcomeRecord, StopRecord, UserTurn
+from guardrail.ledger.records import BoundInput, CallRecord, HoldResolved, OutcomeRecord, UserTurn
 from guardrail.run.history import hold_record, verdict_record
 from guardrail.run.inputs import Inputs
 from guardrail.stores.store import Store
 from guardrail.telemetry.canonical import digest
 from guardrail.telemetry.logs import get_logger
-from guardrail.telemetry.redaction import redact_text, snapshot_text
+from guardrail.telemetry.redaction import hidden_values, redact_text, snapshot_text
 from guardrail.telemetry.traces import RunTrace
 
 
@@ -114,7 +115,8 @@ class Standing:
         """A precondition does not hold: the policy says whether that is nothing, a hold or a stop."""
         judgement = Judgement("precondition_failed", "precondition", because)
         with self._lock:
-            result = self._apply(step, judgement)
+            before, result = self._apply(step, judgement)
+        self._tell(step, before, result)
         if result.action == "hold":
             step.barrier = Refusal("precondition_failed", f"{step.call.name} was not carried out: {because}.")
         elif result.action == "stop":
@@ -173,11 +175,12 @@ class Standing:
     def settle(self, step: Step, ending: Ending, judgement: Judgement) -> Ending:
         """Record what the call came to and decide; its caller gets the result, its error, or the signal."""
         with self._lock:
-            result = self._apply(step, judgement)
+            before, result = self._apply(step, judgement)
             if step.operation is not None:
                 self._know(step.operation, after(step.operation, judgement.outcome))
             if judgement.outcome == "ok":
                 self._successes[step.call.name] = step.call.args
+        self._tell(step, before, result)
         error = ending.error if isinstance(ending, Raised) else None
         self._end(step, judgement, result.action, error)
         if result.stop is None or not step.enforced or _wins(error):
@@ -222,6 +225,7 @@ class Standing:
         """The real user has spoken: holds are resolved, but for writes in doubt."""
         with self._lock:
             before, self.holds = self.holds, after_user_turn(self.holds)
+        self.trace.event(attributes.USER_TURN)
         self._ledger.record(UserTurn(self.run, time.time()))
         self._resolved(before, self.holds, "user")
 
@@ -229,6 +233,11 @@ class Standing:
         """Let no further call begin; `why` completes the sentence "the run X ..."."""
         with self._lock:
             self._closed = self._closed or why
+
+    def abandon(self, reason: str) -> None:
+        """Let no further call begin: the agent has given up."""
+        self.trace.event(attributes.ABANDONED)
+        self.close(f"was abandoned: {reason}")
 
     def wait(self, seconds: float) -> int:
         """Wait for the calls in flight; how many are still open when time is up."""
@@ -289,8 +298,8 @@ class Standing:
         elif earlier is not None and earlier.call == operation.call:
             del self._operations[operation.key]
 
-    def _apply(self, step: Step, judgement: Judgement) -> Consequence:
-        """Let a judgement take its effect on the run's holds and stop."""
+    def _apply(self, step: Step, judgement: Judgement) -> tuple[tuple[Hold, ...], Consequence]:
+        """Let a judgement take its effect on the run's holds and stop; the holds before it, and its effect."""
         result = consequence(
             step.number,
             step.call,
@@ -303,19 +312,7 @@ class Standing:
         )
         before, self.holds = self.holds, result.holds
         self._note(result.stop)
-        if before is not result.holds:
-            self._resolved(before, result.holds, f"call {step.number}")
-            if result.opened is not None:
-                self._ledger.record(hold_record(self.run, result.opened, step.tool.redact))
-        return result
-
-    def _cut_off(self, step: Step) -> None:
-        judgement = _IN_DOUBT if step.executed and step.effect != "read" else _CANCELLED
-        with self._lock:
-            result = self._apply(step, judgement) if step.executed else None
-            if step.operation is not None:
-                self._know(step.operation, after(step.operation, judgement.outcome))
-        self._end(step, judgement, "allow" if result is None else result.action, None)
+        return before, result
 
     def _note(self, barrier: Refusal | Stop | None) -> None:
         """A stop is sticky from here on; where the run is only observed, the first one is named."""
@@ -325,13 +322,36 @@ class Standing:
             self.would = self.would or barrier
         elif self.stop is None:
             self.stop = barrier
+            detail = redact_text(barrier.detail)
             self._ledger.record(
-                StopRecord(
-                    self.run, barrier.reason, barrier.call, barrier.tool, redact_text(barrier.detail), time.time()
-                )
+                StopRecord(self.run, barrier.reason, barrier.call, barrier.tool, detail, time.time())
             )
 
     # Records.
+
+    def _cut_off(self, step: Step) -> None:
+        """A call whose flow was dropped in the middle: a write that had begun may have happened."""
+        judgement = _IN_DOUBT if step.executed and step.effect != "read" else _CANCELLED
+        action: Action = "allow"
+        if step.executed:
+            with self._lock:
+                before, result = self._apply(step, judgement)
+                if step.operation is not None:
+                    self._know(step.operation, after(step.operation, judgement.outcome))
+            self._tell(step, before, result)
+            action = result.action
+        elif step.operation is not None:
+            with self._lock:
+                self._know(step.operation, None)
+        self._end(step, judgement, action, None)
+
+    def _tell(self, step: Step, before: tuple[Hold, ...], result: Consequence) -> None:
+        """Record the holds that a call opened and resolved."""
+        if before is result.holds:
+            return
+        self._resolved(before, result.holds, f"call {step.number}")
+        if result.opened is not None:
+            self._ledger.record(hold_record(self.run, result.opened, step.tool.redact))
 
     def _operation(self, call: ToolCall, tool: LiveTool) -> tuple[str, str]:
         """The key of the operation that a write is, and the digest of all its arguments."""
@@ -368,8 +388,9 @@ class Standing:
             sign=judgement.sign,
             error=error,
             seconds=ended - step.started,
+            result=self._result(step),
         )
-        message = redact_text(judgement.message) if judgement.message else ""
+        message = self._shown(step, judgement.message) if judgement.message else ""
         self._ledger.record(
             OutcomeRecord(
                 self.run,
@@ -387,6 +408,18 @@ class Standing:
         )
 
     @staticmethod
+    def _shown(step: Step, message: str) -> str:
+        """A tool's words without what must not be stored: secrets, and the values of declared fields."""
+        redact = step.tool.redact
+        return redact_text(message, redact, values=hidden_values(step.call.args, redact))
+
+    def _result(self, step: Step) -> str | None:
+        """The redacted result for the span, where content may be told."""
+        if not self.trace.content or not isinstance(step.ending, Returned):
+            return None
+        return snapshot_text(step.ending.value, step.tool.redact)
+
+    @staticmethod
     def _rule(step: Step) -> str:
         """What would have stopped or refused the call, or what it repeats."""
         if step.barrier is not None and step.executed:
@@ -396,6 +429,7 @@ class Standing:
     def _resolved(self, before: tuple[Hold, ...], now: tuple[Hold, ...], by: str) -> None:
         for hold in before:
             if hold not in now:
+                self.trace.event(attributes.HOLD_RESOLVED, {attributes.CALL_NUMBER: hold.call})
                 self._ledger.record(HoldResolved(self.run, hold.call, by, time.time()))
 
 

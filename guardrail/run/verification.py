@@ -21,8 +21,8 @@ from guardrail.run.contracts import LiveCheck, LiveContract, LiveWatch, StoredQu
 from guardrail.run.inputs import Inputs
 from guardrail.run.kept import as_picture, rows_of, truth_of
 from guardrail.state.evidence import Evidence
-from guardrail.state.matching import Window
 from guardrail.state.expectations import Verified, keys_wanted, unsettled, verify
+from guardrail.state.matching import Window
 from guardrail.stores.store import Ask, Photograph, Question, Store
 from guardrail.telemetry.looks import VerifyTrace
 from guardrail.telemetry.secrecy import is_secret
@@ -55,9 +55,9 @@ Judging: TypeAlias = Generator[Need, object, Outcome]
 
 @dataclass(slots=True)
 class _Before:
-    """What was seen when the run opened, or when its last input was bound."""
+    """What was seen when the run opened, or when its last input was bound; `at` None: nothing was."""
 
-    at: datetime
+    at: datetime | None
     lets: Mapping[str, tuple[dict[str, object], ...] | Unanswered] = field(default_factory=dict)
     whens: Mapping[str, bool | Unanswered] = field(default_factory=dict)
     pictures: dict[str, Picture | Unanswered] = field(default_factory=dict)
@@ -116,8 +116,8 @@ class Verification:
         )
         self._keep(self._before)
 
-    def restore(self, pictures: Iterable[Picture]) -> bool:
-        """Take the before-picture that an earlier process kept; false when there is none."""
+    def restore(self, pictures: Iterable[Picture], opened: datetime) -> bool:
+        """Take the before-picture that an earlier process kept when it opened the run; false when there is none."""
         found = {picture.table: picture for picture in pictures}
         contract = self._contract
         if contract is None or not found:
@@ -126,8 +126,26 @@ class Verification:
         lets = {name: rows_of(found, f"let {name}") for name in contract.lets}
         whens = {branch: truth_of(found, f"when {branch}") for branch in contract.whens}
         missing = Unanswered("the before-picture was not kept when the run was opened")
-        self._before = _Before(self._opened, lets, whens, {w.place: found.get(w.place, missing) for w in self._watched})
+        self._before = _Before(opened, lets, whens, {w.place: found.get(w.place, missing) for w in self._watched})
         return True
+
+    def go_without(self, why: str) -> None:
+        """Judge by the end alone, as nothing was seen before; `why` stands in the findings that this costs."""
+        contract = self._contract
+        if contract is None:
+            return
+        try:
+            self._watched = self._tables(contract)
+        except StoreError as error:
+            self._trouble = str(error)
+            return
+        unseen = Unanswered(why)
+        self._before = _Before(
+            None,
+            dict.fromkeys(contract.lets, unseen),
+            dict.fromkeys(contract.whens, unseen),
+            {watch.place: unseen for watch in self._watched},
+        )
 
     def judge(self, *, hurried: bool = False) -> Judging:
         """Look at the state, again while it settles, and judge it. `hurried`: one look and no waiting."""
@@ -162,7 +180,7 @@ class Verification:
             before=before.pictures,
             after=after,
             lets=before.lets,
-            window=Window(before.at, datetime.now(UTC)),
+            window=None if before.at is None else Window(before.at, datetime.now(UTC)),
             whens=before.whens,
             checks={
                 branch: [f for check in checks for f in self._check(check, f"{branch}.", answers, state, trace)]

@@ -117,7 +117,7 @@ class Comparison:
         fitting = self._fitting(declared, actual)
         if fitting.kind == "json":
             return any(fitting._compare(form, fitting.read(actual)) for form in fitting._documents(declared, actual))
-        return fitting.same(_form(fitting.kind, declared), actual)
+        return fitting.same(declared, actual) or fitting.same(_form(fitting.kind, declared), actual)
 
     def order(self, one: object, other: object) -> int:
         """Less than, equal to or greater than 0 as `one` is less, equal or greater. Raises `Incomparable`."""
@@ -196,7 +196,7 @@ class Comparison:
             return len(one) == len(other) and self._lists_agree(one, other)
         if _is_one_of_each(one, other):
             raise Incomparable("an instant and a number: declare the column's `kind`, or compare it in SQL")
-        return one == other and isinstance(one, bool) == isinstance(other, bool)
+        return isinstance(one, bool) == isinstance(other, bool) and one == other
 
     def _numbers_agree(self, one: object, other: object) -> bool:
         first, second = _number(one, None), _number(other, None)
@@ -310,7 +310,7 @@ def _double(value: object, zone: tzinfo | None) -> object:
 
 
 def _truth(value: object, _: tzinfo | None) -> object:
-    return bool(value) if is_number(value) and value in (0, 1) else value
+    return bool(value) if is_number(value) and _number(value, None) in (0, 1) else value
 
 
 def _moment(value: object, zone: tzinfo | None) -> object:

@@ -126,7 +126,7 @@ def _answer(branch: Branch, evidence: Evidence) -> bool | Unanswered | None:
 
 def _choose(judged: Sequence[_Judged], report: Reporter) -> Verified:
     """The one that holds; where there is not exactly one, the best-fitting, with a word why."""
-    best = min(judged, key=lambda one: (one.wrong, one.in_doubt))
+    best = min(judged, key=lambda one: (one.wrong, one.in_doubt, -len(one.branch.expected)))
     holding = [one for one in judged if not one.wrong and not one.in_doubt] or [one for one in judged if not one.wrong]
     if len(judged) == 1 or len(holding) == 1:
         return best.chosen()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -43,7 +44,19 @@ def redacted(value: object, names: frozenset[str]) -> object:
         return {name: REDACTED if name in names else redacted(item, names) for name, item in value.items()}
     if is_list(value):
         return [redacted(item, names) for item in value]
+    if isinstance(value, str) and names and value[:1] in ("{", "["):
+        return _redacted_text(value, names)
     return REDACTED if is_sealed(value) else value
+
+
+def _redacted_text(text: str, names: frozenset[str]) -> object:
+    """The document that a text is, if something in it is left out; else the text."""
+    try:
+        document: object = json.loads(text)
+        left = redacted(document, names)
+        return text if left == document else left
+    except (ValueError, RecursionError):
+        return text if names.isdisjoint(re.findall(r"\w+", text)) else REDACTED
 
 
 def show(value: object) -> str:
@@ -54,6 +67,8 @@ def show(value: object) -> str:
 def show_both(one: object, other: object) -> tuple[str, str]:
     """Two values so that their difference is seen: by their types if they look alike, else where they differ."""
     first, second = _whole(one), _whole(other)
+    if first == second == REDACTED:
+        return first, second
     if first.strip("'\"") == second.strip("'\""):
         return f"{_shortened(first)} ({_type(one)})", f"{_shortened(second)} ({_type(other)})"
     shown = _shortened(first), _shortened(second)

@@ -55,4 +55,4 @@ def _of_url(name: str, text: str) -> str:
     rest = text[scheme.end() :]
     if (rest.strip("/") and not rest.startswith("///")) or "?" in rest:
         raise StoreError(f"the store {name} has a SQLite URL with a host or with options; give {_FORMS}")
-    return rest.removeprefix("///")
+    return rest.removeprefix("///") if rest.startswith("///") else ""

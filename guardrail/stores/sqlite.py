@@ -39,7 +39,7 @@ class SqliteStore:
         """Its tables, by name, each with its rows counted up to a limit plus one. Raises `StoreError`."""
         try:
             with Session(self._source, self._timeout) as session:
-                return tuple(_counted(session, name, count_up_to) for name in table_names(session))
+                return tuple(self._table(session, name, count_up_to) for name in table_names(session))
         except sqlite3.Error as error:
             raise StoreError(f"the tables of {self.name} could not be read: {self._reason(error)}") from error
 
@@ -53,6 +53,14 @@ class SqliteStore:
 
     def close(self) -> None:
         """Nothing to give up: no connection outlives a look."""
+
+    def _table(self, session: Session, name: str, count_up_to: int) -> Table:
+        sql = f"SELECT count(*) FROM (SELECT 1 FROM main.{quoted(name)} LIMIT :most)"
+        try:
+            rows = session.run(sql, {"most": count_up_to + 1}).fetchone()[0]
+            return replace(read_table(session, name), rows=rows)
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.name}.{name} could not be looked at: {self._reason(error)}") from error
 
     def _answer(self, session: Session, question: Question) -> Answer:
         try:
@@ -147,9 +155,3 @@ def _rows(session: Session, question: Ask) -> Rows:
     if len(rows) > MOST_ANSWERED:
         raise StoreError(f"the query answers more than {MOST_ANSWERED:,} rows; narrow it")
     return Rows(columns, tuple(rows))
-
-
-def _counted(session: Session, name: str, limit: int) -> Table:
-    sql = f"SELECT count(*) FROM (SELECT 1 FROM main.{quoted(name)} LIMIT :most)"
-    rows = session.run(sql, {"most": limit + 1}).fetchone()[0]
-    return replace(read_table(session, name), rows=rows)

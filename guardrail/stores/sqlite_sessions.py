@@ -5,22 +5,19 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self
 
 from guardrail.errors import StoreError
-from guardrail.query.vocabulary import FUNCTIONS, INTERNAL_TABLES
+from guardrail.query.vocabulary import FUNCTIONS, is_internal
 
 LONGEST_VALUE: Final = 64 * 2**20
 """How many bytes one value may have: what a query can build in memory is bounded by it."""
 
-_READING: Final = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE, sqlite3.SQLITE_TRANSACTION}
 _ASKED: Final = {"table_xinfo", "index_list", "index_xinfo", "data_version", "page_size"}
 """Pragmas that only answer: those of the schema, and two that full-text tables ask for."""
-_VIRTUAL: Final = "SELECT name FROM main.sqlite_master WHERE sql LIKE 'CREATE VIRTUAL%'"
 _STEPS: Final = 10_000
 """After how many steps of SQLite's machine the clock is looked at: every fraction of a millisecond."""
 
@@ -100,7 +97,7 @@ class Session:
         """Connect, confine the connection and fix the moment. Raises `sqlite3.Error` or `StoreError`."""
         self._connection = self._source.connect(self._timeout)
         try:
-            self._limit()
+            self._confine()
             self._begin()
         except BaseException:
             self._connection.close()
@@ -124,40 +121,45 @@ class Session:
         """From now on answer text that is not UTF-8 as bytes, instead of failing on it."""
         self._connection.text_factory = _text_or_bytes
 
-    def _limit(self) -> None:
+    def _confine(self) -> None:
         connection = self._connection
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000)
+        connection.set_authorizer(self._authorize)
         connection.set_progress_handler(lambda: time.monotonic() > self._deadline, _STEPS)
 
+    def _authorize(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:
+        match action:
+            case sqlite3.SQLITE_SELECT | sqlite3.SQLITE_RECURSIVE | sqlite3.SQLITE_TRANSACTION:
+                allowed = True
+            case sqlite3.SQLITE_READ:
+                allowed = first is None or not is_internal(first)
+            case sqlite3.SQLITE_FUNCTION:
+                allowed = second is not None and second.lower() in self._allowed
+            case sqlite3.SQLITE_PRAGMA:
+                allowed = first in _ASKED
+            case sqlite3.SQLITE_UPDATE:
+                # What SQLite asks before it connects a virtual table, such as json_each. The schema itself
+                # cannot be updated: the connection is read-only, and would have to be told to allow it.
+                allowed = first == "sqlite_master"
+            case _:
+                allowed = False
+        return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
     def _begin(self) -> None:
-        """Fix the moment and only then confine the connection: connecting a virtual table looks like a write."""
         while True:
             self._connection.execute("BEGIN")
             try:
-                virtual = self._connection.execute(_VIRTUAL).fetchall()
+                self._connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
                 self._lock_shared()
-                break
+                return
             except sqlite3.OperationalError as error:
                 if not _is_locked(error) or time.monotonic() > self._deadline:
                     raise
             # SQLite's own waiting does not cover locks within a shared cache.
             self._connection.execute("ROLLBACK")
             time.sleep(0.005)
-        for (name,) in virtual:
-            with suppress(sqlite3.OperationalError):  # an unknown module is told by the question that needs it
-                self._connection.execute(f"PRAGMA main.table_xinfo({quoted(name)})").fetchall()
-        self._connection.set_authorizer(self._authorize)
-
-    def _authorize(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:
-        if action in _READING or (action == sqlite3.SQLITE_READ and not _is_internal(first)):
-            return sqlite3.SQLITE_OK
-        if action == sqlite3.SQLITE_FUNCTION and second is not None and second.lower() in self._allowed:
-            return sqlite3.SQLITE_OK
-        if action == sqlite3.SQLITE_PRAGMA and first in _ASKED:
-            return sqlite3.SQLITE_OK
-        return sqlite3.SQLITE_DENY
 
     def _lock_shared(self) -> None:
         """Read every table once before the first answer, as a shared cache freezes table by table."""
@@ -172,10 +174,6 @@ class Session:
 def quoted(name: str) -> str:
     """An identifier in back quotes, in which SQLite never takes an unknown name for a string."""
     return "`" + name.replace("`", "``") + "`"
-
-
-def _is_internal(table: str | None) -> bool:
-    return table is not None and table.lower().startswith(INTERNAL_TABLES)
 
 
 def _is_locked(error: sqlite3.Error) -> bool:

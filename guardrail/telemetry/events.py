@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from functools import cached_property
+from inspect import signature
 from typing import TypeAlias
 
 from opentelemetry import _logs
-from opentelemetry._logs import Logger, LoggerProvider, SeverityNumber
+from opentelemetry._logs import Logger, LoggerProvider, NoOpLogger, SeverityNumber
 from opentelemetry.context import Context
 
 from guardrail import attributes as names
@@ -18,12 +19,14 @@ INFO = SeverityNumber.INFO
 WARN = SeverityNumber.WARN
 ERROR = SeverityNumber.ERROR
 
+KNOWN_TO_THE_API = "event_name" in signature(NoOpLogger.emit).parameters
+"""Whether the installed API can emit events by name."""
+
 
 class Events:
     """Emits log events through the given provider or the global one, which may be set later.
 
-    Events by name came to the logs API with opentelemetry-api 1.39; with an older one there are none, and the
-    first that is missing is reported like any other failure of the telemetry.
+    Events by name came to the logs API with opentelemetry-api 1.39; with an older one none are emitted.
     """
 
     def __init__(self, provider: LoggerProvider | None, version: str) -> None:
@@ -38,6 +41,8 @@ class Events:
         severity: SeverityNumber = INFO,
     ) -> None:
         """Emit one event, correlated with the span of `context`."""
+        if not KNOWN_TO_THE_API:
+            return
         self._logger.emit(
             timestamp=time.time_ns(),
             context=context,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from opentelemetry import trace
@@ -20,6 +22,23 @@ CheckOutcome: TypeAlias = Literal["pass", "fail", "error"]
 _SYSTEMS = {"postgres": "postgresql"}
 _TOLD = 50
 """How many findings of a run are told one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One question that was put to a store, or to a Python check, and what came of it."""
+
+    name: str
+    system: str
+    summary: str
+    text: str
+    outcome: CheckOutcome | None
+    table: str
+    store: str
+    rows: int | None
+    started: int
+    ended: int
+    error: str
 
 
 class Looker:
@@ -52,37 +71,45 @@ class Looker:
         `name` is the check's or the watched table's; `system` the store's dialect ("" for a check in Python);
         `summary` says verb and tables ("SELECT refunds") and names the span; `text` is the query as it was run, with
         its parameters' names and never their values. `outcome` None: nothing was judged (a picture). `started` and
-        `ended` are nanoseconds since the epoch. `error` is the class of the error that prevented the answer.
+        `ended` are nanoseconds since the epoch, now by default. `error` is the class of the error that prevented
+        the answer.
         """
+        ended = ended or time.time_ns()
+        self._seen(_Look(name, system, summary, text, outcome, table, store, rows, started or ended, ended, error))
+
+    def _seen(self, look: _Look) -> None:
+        self._tell_look(look)
+
+    def _tell_look(self, look: _Look) -> None:
+        failure = (look.error or "guardrail.check_error") if look.outcome == "error" else None
+        end: dict[str, Value] = {names.CHECK_OUTCOME: look.outcome} if look.outcome else {}
+        if look.rows is not None:
+            end[names.DB_ROWS] = look.rows
         with self._out.net:
             span = self._out.tracer.start_span(
-                short(summary) if system else f"{names.CHECK} {short(name)}",
+                short(look.summary) if look.system else f"{names.CHECK} {short(look.name)}",
                 self._context,
-                SpanKind.CLIENT if system else SpanKind.INTERNAL,
-                self._asked(name, system, summary, text, table, store),
-                start_time=started,
+                SpanKind.CLIENT if look.system else SpanKind.INTERNAL,
+                self._asked(look),
+                start_time=look.started,
             )
-            failure = (error or "guardrail.check_error") if outcome == "error" else None
-            end: dict[str, Value] = {names.CHECK_OUTCOME: outcome} if outcome else {}
-            if rows is not None:
-                end[names.DB_ROWS] = rows
             finish(span, {}, end, failure, "the check could not be made")
-            span.end(ended)
-        if outcome is not None:
-            self._evaluated(short(name), outcome, {}, _severity(outcome))
+            span.end(look.ended)
+        if look.outcome is not None:
+            self._evaluated(short(look.name), look.outcome, {}, _severity(look.outcome))
 
-    def _asked(self, name: str, system: str, summary: str, text: str, table: str, store: str) -> dict[str, Value]:
-        asked: dict[str, Value] = {names.EVALUATION_NAME: short(name), names.RUN_ID: self._run_id}
-        if store:
-            asked[names.STORE] = short(store)
-        if system:
-            asked[names.DB_SYSTEM] = _SYSTEMS.get(system, system)
-            asked[names.DB_OPERATION] = summary.partition(" ")[0]
-            asked[names.DB_SUMMARY] = short(summary)
-        if text:
-            asked[names.DB_TEXT] = redact_text(text)
-        if table:
-            asked[names.DB_COLLECTION] = short(table)
+    def _asked(self, look: _Look) -> dict[str, Value]:
+        asked: dict[str, Value] = {names.EVALUATION_NAME: short(look.name), names.RUN_ID: self._run_id}
+        if look.store:
+            asked[names.STORE] = short(look.store)
+        if look.system:
+            asked[names.DB_SYSTEM] = _SYSTEMS.get(look.system, look.system)
+            asked[names.DB_OPERATION] = look.summary.partition(" ")[0]
+            asked[names.DB_SUMMARY] = short(look.summary)
+        if look.text:
+            asked[names.DB_TEXT] = redact_text(look.text)
+        if look.table:
+            asked[names.DB_COLLECTION] = short(look.table)
         return asked
 
     def _evaluated(
@@ -102,13 +129,17 @@ class Looker:
 
 
 class VerifyTrace(Looker):
-    """The verification of a run: a span under the run's, with one span for each question to a store."""
+    """The verification of a run: a span under the run's, with one span for each question to a store.
 
-    __slots__ = ("_open", "_span", "_start", "_task")
+    While the state settles the same questions are put again and again: the last look at each is told.
+    """
+
+    __slots__ = ("_last", "_open", "_span", "_start", "_task")
 
     def __init__(self, out: Outlets, run_id: str, task: str, context: Context) -> None:
         super().__init__(out, run_id, context)
         self._open = True
+        self._last: dict[tuple[str, str], _Look] = {}
         self._task = out.tasks(task)
         self._span: Span = INVALID_SPAN
         self._start: dict[str, Value] = {
@@ -120,29 +151,33 @@ class VerifyTrace(Looker):
             self._span = out.tracer.start_span(f"{names.VERIFY} {self._task}", context, attributes=self._start)
             self._context = trace.set_span_in_context(self._span, context)
 
+    def _seen(self, look: _Look) -> None:
+        self._last[look.name, look.summary] = look
+
     def close(self, findings: Sequence[Finding], looks: int = 1, seconds: float = 0.0) -> None:
         """The state is judged: end the span, and tell each finding by kind and place, without values."""
         if not self._open:
             return
         self._open = False
+        for look in self._last.values():
+            self._tell_look(look)
         counted = [finding for finding in findings if not finding.warning]
         outcome = _outcome(counted)
-        failure = _failure(counted)
         end: dict[str, Value] = {
             names.VERIFICATION_OUTCOME: outcome,
             names.FINDINGS: len(counted),
             names.LOOKS: looks,
         }
         with self._out.net:
-            finish(self._span, self._start, end, failure, _PHRASES[outcome])
+            finish(self._span, self._start, end, _failure(counted), _PHRASES[outcome])
         with self._out.net:
             self._span.end()
         for finding in findings[:_TOLD]:
-            self._tell(finding)
+            self._tell_finding(finding)
         with self._out.net:
             self._out.metrics.verification(outcome, self._task, seconds)
 
-    def _tell(self, finding: Finding) -> None:
+    def _tell_finding(self, finding: Finding) -> None:
         if finding.kind in ("check_failed", "check_error"):
             return  # told where the check was made
         where = f"{finding.place}.{finding.column}" if finding.column else finding.place

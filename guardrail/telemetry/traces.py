@@ -143,6 +143,11 @@ class RunTrace(Looker):
         """The trace's id in hexadecimal, "" where nothing traces."""
         return _ids(self._span).get("trace_id", "")
 
+    @property
+    def content(self) -> bool:
+        """Whether redacted arguments and results may be told."""
+        return self._out.content
+
     def attach(self) -> object:
         """Make the run's span current, for what the agent does; the token undoes that.
 

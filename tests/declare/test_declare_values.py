@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -108,18 +109,17 @@ def test_a_value_is_read_from_the_form_in_which_it_is_written(raw: Any, value: V
         ({"json": {"/a": 1}, "rest": "all"}, "'rest' is 'unchanged' or 'any', not 'all'"),
         ({"json": {"/a": 1}, "rst": "any"}, "unknown key 'rst' beside 'json'; did you mean 'rest'?"),
         ({1: "a"}, "the name 1 of a mapping is no text"),
-        ({"a", "b"}, "a set cannot be compared"),
-        (object(), "a object cannot be compared"),
+        ({"a", "b"}, "a value of type set cannot be compared"),
+        (object(), "a value of type object cannot be compared"),
     ],
 )
 def test_a_value_that_cannot_be_meant_is_refused(raw: Any, said: str) -> None:
-    with pytest.raises(ValueError) as refused:
+    with pytest.raises(ValueError, match=re.escape(said)):
         read(raw)
-    assert said in str(refused.value)
 
 
 def test_a_misspelt_form_says_how_to_write_it_literally() -> None:
-    with pytest.raises(ValueError, match="written {equals: {...}}"):
+    with pytest.raises(ValueError, match=re.escape("written {equals: {...}}")):
         read({"genrated": True})
 
 

@@ -65,7 +65,9 @@ def run_record() -> Callable[..., RunRecord]:
 
 @pytest.fixture
 def call_record() -> Callable[..., CallRecord]:
-    def make(number: int = 1, *, run: str = "r1", effect: Effect = "write", args: str = '{"order_id": 17}') -> CallRecord:
+    def make(
+        number: int = 1, *, run: str = "r1", effect: Effect = "write", args: str = '{"order_id": 17}'
+    ) -> CallRecord:
         return CallRecord(run, number, "refund_order", f"c{number}", effect, args, "digest", f"op{number}", 1001.0)
 
     return make

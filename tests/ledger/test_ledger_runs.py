@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -41,10 +41,10 @@ WARNING = FindingRecord("unrequested_change", "shop.audit", "a row more", warnin
 
 
 @pytest.fixture(params=["file", "memory"])
-def either(request: pytest.FixtureRequest, path: Path) -> Ledger:
+def either(request: pytest.FixtureRequest, path: Path) -> Iterator[Ledger]:
     ledger = Ledger(path if request.param == "file" else "memory")
-    request.addfinalizer(ledger.close)
-    return ledger
+    yield ledger
+    ledger.close()
 
 
 def test_everything_recorded_of_a_run_is_read_back(
@@ -119,7 +119,8 @@ def test_a_write_in_doubt_is_so_until_its_hold_is_resolved(
     either.record(HoldResolved("r1", 1, "look", 1003.0))
     resolved = either.load_run("r1")
     assert resolved is not None
-    assert resolved.in_doubt == resolved.open_holds == ()
+    assert resolved.in_doubt == ()
+    assert resolved.open_holds == ()
     assert (either.runs()[0].in_doubt, either.runs()[0].open_holds) == (0, 0)
 
 
@@ -144,7 +145,9 @@ def test_the_first_stop_counts_and_the_last_value_of_an_input(either: Ledger, ru
     assert (found.stop.reason, found.inputs) == ("error", {"customer_id": "2"})
 
 
-@pytest.mark.parametrize("text", ["", "naïve 🙂", "nul \x00 inside", "line\nline", "'; DROP TABLE calls; --", "x" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["", "naïve 🙂", "nul \x00 inside", "line\nline", "'; DROP TABLE calls; --", "x" * 100_000]
+)
 def test_any_text_is_kept_as_it_is(either: Ledger, run_record: Runs, call_record: Calls, text: str) -> None:
     either.open_run(run_record())
     either.intend(call_record(1, args=text))
@@ -237,9 +240,7 @@ def test_runs_are_listed_the_latest_first_and_as_asked_for(
     assert ids(task="refund", verdict="verified", open_only=True) == []
 
 
-def test_a_summary_counts(
-    either: Ledger, run_record: Runs, call_record: Calls, outcome_record: Outcomes
-) -> None:
+def test_a_summary_counts(either: Ledger, run_record: Runs, call_record: Calls, outcome_record: Outcomes) -> None:
     either.open_run(run_record())
     either.record(outcome_record(1))
     either.intend(call_record(2))

@@ -7,7 +7,7 @@ from typing import Any
 
 from guardrail.calls import Finding
 from guardrail.declare.contracts import Task
-from guardrail.pictures import ColumnKind, Picture
+from guardrail.pictures import ColumnKind, Picture, Unanswered
 from guardrail.state import Contract, Evidence, Verified, verify
 
 Rows = Sequence[Mapping[str, Any]]
@@ -30,11 +30,17 @@ def picture(
     return Picture(table, key, tuple(kinds), kinds, {found: whole[found] for found in pinned if found in whole}, hashes)
 
 
-def verified(task: Mapping[str, Any], before: Sequence[Picture], after: Sequence[Picture], **more: Any) -> Verified:
+Pictures = Sequence[Picture] | Mapping[str, Picture | Unanswered]
+
+
+def verified(task: Mapping[str, Any], before: Pictures, after: Pictures, **more: Any) -> Verified:
     """What a contract, written as in a file, makes of the pictures before and after."""
     contract = Contract.of(Task.model_validate(task), "task")
-    pictures = {"before": {p.table: p for p in before}, "after": {p.table: p for p in after}}
-    return verify(contract, Evidence(**{**pictures, **more}))
+    return verify(contract, Evidence(before=_by_table(before), after=_by_table(after), **more))
+
+
+def _by_table(pictures: Pictures) -> Mapping[str, Picture | Unanswered]:
+    return pictures if isinstance(pictures, Mapping) else {picture.table: picture for picture in pictures}
 
 
 def told(findings: Sequence[Finding]) -> list[str]:

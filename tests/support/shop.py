@@ -24,8 +24,9 @@ class Shop:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.calls: list[str] = []
+        is_new = not path.exists()
         with closing(sqlite3.connect(path)) as connection:
-            connection.executescript(SCHEMA)
+            connection.executescript(SCHEMA if is_new else "")
 
     @property
     def url(self) -> str:

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrail.telemetry.canonical import canonical, digest
+from guardrail.telemetry.redaction import Plain
 
 KEY = b"k" * 32
 
@@ -126,6 +127,15 @@ def test_cycles_end() -> None:
     assert canonical(ring(3)) != canonical(ring(2))
 
 
+def test_a_cycle_is_told_by_where_it_leads() -> None:
+    inner: dict[str, object] = {}
+    outer: dict[str, object] = {"a": inner}
+    inner["b"] = inner
+    to_itself = canonical(outer)
+    inner["b"] = outer
+    assert canonical(outer) != to_itself
+
+
 def test_shared_parts_do_not_multiply() -> None:
     value: object = [1]
     for _ in range(200):
@@ -176,15 +186,15 @@ def test_a_decimal_its_text_and_its_float_are_the_same(number: Decimal) -> None:
 
 @settings(max_examples=150)
 @given(JSON, JSON)
-def test_equal_forms_are_equal_values(one: object, other: object) -> None:
+def test_equal_forms_are_equal_values(one: Plain, other: Plain) -> None:
     if canonical(one) == canonical(other):
         assert numbers_read(one) == numbers_read(other)
 
 
-def numbers_read(value: Any) -> Any:
+def numbers_read(value: Plain) -> object:
     """The value with numbers, and texts that canonically are numbers, in one form."""
     if isinstance(value, dict):
-        return {name: numbers_read(item) for name, item in cast("dict[str, Any]", value).items()}
+        return {name: numbers_read(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [numbers_read(item) for item in cast("list[Any]", value)]
+        return [numbers_read(item) for item in value]
     return canonical(value)

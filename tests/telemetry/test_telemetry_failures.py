@@ -20,6 +20,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, Decision, Sampler, Samp
 from opentelemetry.trace import NoOpTracerProvider, Tracer
 
 from guardrail.calls import Verdict
+from guardrail.telemetry import events
 from guardrail.telemetry.redaction import snapshot_text
 from guardrail.telemetry.traces import Telemetry
 from support.recorder import Recorder
@@ -254,6 +255,17 @@ def test_names_and_ids_of_any_kind_can_be_encoded() -> None:
             name.encode("utf-8")
 
 
+def test_an_api_that_knows_no_events_by_name_gets_none_and_everything_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert events.KNOWN_TO_THE_API
+    monkeypatch.setattr(events, "KNOWN_TO_THE_API", False)
+    recorder = Recorder()
+    whole_run(recorder.telemetry)
+    assert recorder.events == []
+    assert recorder.telemetry.errors == 0
+    assert recorder.attributes("invoke_agent refund_order")["guardrail.verdict"] == "silent_failure"
+    assert [event.name for event in recorder.span(CALL).events] == ["guardrail.decision"]
+
+
 def test_without_an_sdk_a_run_has_no_trace_and_no_errors() -> None:
     telemetry = Telemetry(tracer_provider=NoOpTracerProvider())
     whole_run(telemetry)
@@ -300,6 +312,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from guardrail.calls import Verdict
+from guardrail.telemetry import events
 from guardrail.telemetry.traces import Telemetry
 
 telemetry = Telemetry()
@@ -334,6 +347,7 @@ def test_no_global_provider_is_set_and_the_sdk_is_not_imported() -> None:
 import sys
 from opentelemetry import _logs, metrics, trace
 from guardrail.calls import Verdict
+from guardrail.telemetry import events
 from guardrail.telemetry.traces import Telemetry
 providers = trace.get_tracer_provider(), metrics.get_meter_provider(), _logs.get_logger_provider()
 run = Telemetry().open_run("run-1", "t", "balanced", "enforce")

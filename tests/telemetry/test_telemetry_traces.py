@@ -554,6 +554,18 @@ def test_a_check_that_could_not_be_made_is_an_error_and_a_failed_one_is_not(reco
     assert [event["gen_ai.evaluation.score.label"] for event in recorder.events] == ["error", "fail"]
 
 
+def test_while_the_state_settles_only_the_last_look_is_told(recorder: Recorder) -> None:
+    run = open_run(recorder)
+    verify = run.open_verify()
+    for outcome in ("fail", "fail", "pass"):
+        verify.check("shop.refunds", "sqlite", "SELECT refunds", "", None, rows=1)
+        verify.check("paid once", "sqlite", "SELECT refunds", "", outcome)
+    verify.close([], looks=3)
+    assert len(recorder.spans) == 3
+    assert [event["gen_ai.evaluation.score.label"] for event in recorder.events] == ["pass"]
+    assert recorder.attributes("guardrail.verify refund_order")["guardrail.looks"] == 3
+
+
 def test_the_before_picture_lies_under_the_run(recorder: Recorder) -> None:
     run = open_run(recorder)
     run.check("shop.orders", "sqlite", "SELECT orders", "SELECT id FROM orders", None, store="shop", table="orders")
@@ -744,6 +756,17 @@ class TestTheFrameworksOwnSpans:
                 recorder.telemetry.open_run(f"run-{number}", "refund_order", "balanced", "enforce").close(VERIFIED)
         assert recorder.attributes("agent")["guardrail.run.id"] == "run-1"
         assert recorder.attributes("invoke_agent refund_order")["guardrail.run.id"] == "run-2"
+
+    def test_a_span_that_ended_before_the_run_is_its_parent_only(
+        self, recorder: Recorder, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        tracer = recorder.tracers.get_tracer("framework")
+        span = tracer.start_span("agent", attributes={"gen_ai.operation.name": "invoke_agent"})
+        span.end()
+        with trace.use_span(span):
+            open_run(recorder).close(VERIFIED)
+        assert recorder.parent("invoke_agent refund_order") == "agent"
+        assert caplog.records == []
 
     def test_a_span_that_has_ended_is_not_enriched(self, recorder: Recorder, caplog: pytest.LogCaptureFixture) -> None:
         tracer = recorder.tracers.get_tracer("framework")

@@ -1,0 +1,51 @@
+"""A result judged by hand: the outcome, and what the policy does about it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from guardrail.calls import Action, Effect, Judgement, Returned, ToolCall
+
+if TYPE_CHECKING:
+    from guardrail.call.tools import LiveTool
+    from guardrail.run.live import Live
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a result came to, as that of a call of `tool` with this effect, at the beginning of a run."""
+
+    tool: str
+    effect: Effect
+    judgement: Judgement
+    action: Action
+
+
+def judged(made: Live, name: str, text: str, *, effect: Effect | None, otherwise: Effect = "unknown") -> Judged:
+    """Judge a result that is given as text: as JSON if it is that, unless the tool is declared to return text.
+
+    The call's effect is `effect`, else what is declared of the tool, else `otherwise`.
+    """
+    from guardrail.decide.rules import consequence
+    from guardrail.judge.result import judge
+
+    tool = made.tool(name)
+    known = effect or _declared(tool) or otherwise
+    judgement = judge(Returned(text if tool.results.returns == "text" else _parsed(text)), known, tool.results)
+    decided = consequence(1, ToolCall(name, {}), known, judgement, actions=tool.actions, retries=tool.retries, holds=())
+    return Judged(name, known, judgement, decided.action)
+
+
+def _declared(tool: LiveTool) -> Effect | None:
+    """The effect that is declared; None where there is none, or where the arguments decide."""
+    effect = tool.effect({})
+    return None if effect == "unknown" else effect
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):  # no JSON, or nested deeper than Python reads
+        return text

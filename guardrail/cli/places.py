@@ -1,0 +1,79 @@
+"""Where a command finds its configuration and its ledger."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from guardrail.cli.exits import Misuse
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from guardrail.declare.configuration import Configuration
+    from guardrail.ledger.ledger import Ledger
+    from guardrail.run.live import Live
+
+DEFAULT = Path("guardrail.yaml")
+
+
+def configuration_file(file: Path | None) -> Path:
+    """The named configuration, else the default one; raises `Misuse` where there is none."""
+    named = file or DEFAULT
+    if named.is_file():
+        return named
+    raise Misuse(f"there is no configuration {named}: name it with --config FILE, or go to where it lies")
+
+
+def chosen_file(file: Path | None) -> Path | None:
+    """The configuration of a command that can do without: the named one, else the default one if it is there."""
+    return configuration_file(file) if file is not None or DEFAULT.is_file() else None
+
+
+def configuration(file: Path | None) -> Configuration:
+    """The configuration of a file, or one that declares nothing. Raises `ConfigurationError`."""
+    from guardrail.declare.configuration import Configuration
+    from guardrail.declare.loading import load
+
+    return Configuration() if file is None else load(file)
+
+
+def live(file: Path | None) -> AbstractContextManager[Live]:
+    """The configuration made live, to be closed. Raises `ConfigurationError` and `StoreError`."""
+    from guardrail.run.live import Live
+
+    find_modules()
+    return closing(Live(configuration(file), {}))
+
+
+def find_modules() -> None:
+    """Let `module:function` of a contract be found in the working directory, as `python -m` does."""
+    if os.getcwd() not in sys.path and "" not in sys.path:
+        sys.path.insert(0, os.getcwd())
+
+
+def ledger_file(ledger: Path | None, config: Path | None) -> Path:
+    """Where the ledger lies: as named, else as the configuration says. Raises `Misuse` where there is none."""
+    place = ledger if ledger is not None else _declared_ledger(chosen_file(config))
+    if place.is_file():
+        return place
+    raise Misuse(f"there is no ledger {place}: name it with --ledger PATH, or its configuration with --config FILE")
+
+
+def _declared_ledger(file: Path | None) -> Path:
+    from guardrail.run.live import ledger_path
+
+    place = ledger_path(configuration(file), None if file is None else file.parent)
+    if place == "memory":
+        raise Misuse(f"{file} keeps its ledger in memory: nothing of it is left once the process has ended")
+    return Path(place)
+
+
+def opened_ledger(ledger: Path | None, config: Path | None) -> AbstractContextManager[Ledger]:
+    """The ledger, to be closed. Raises `Misuse` and `LedgerError`."""
+    from guardrail.ledger.ledger import Ledger
+
+    return closing(Ledger(ledger_file(ledger, config)))

@@ -1,0 +1,331 @@
+"""`guardrail runs`: what the ledger knows."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from inline_snapshot import snapshot
+from support.command_line import Ended, command
+from support.project import Project
+
+from guardrail.calls import Action, Effect, Outcome
+from guardrail.ledger.ledger import Ledger
+from guardrail.ledger.processes import this_host
+from guardrail.ledger.records import (
+    CallRecord,
+    FindingRecord,
+    HoldRecord,
+    HoldResolved,
+    OutcomeRecord,
+    RunRecord,
+    StopRecord,
+    UserTurn,
+    VerdictRecord,
+)
+
+BEGAN = 1_796_000_000.0  # 2026-11-30 00:53:20 UTC
+
+
+def gone() -> int:
+    """The id of a process that has ended."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    return process.pid
+
+
+class Story:
+    """Writes runs into a ledger as a guard would, at times of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.ledger = Ledger(path)
+
+    def open(self, run: str, task: str | None = "refund_order", *, pid: int = 4242, host: str = "shop-1") -> None:
+        inputs = '{"order_id": 17, "amount": "19.90"}'
+        self.ledger.open_run(RunRecord(run, task, inputs, "balanced", "enforce", BEGAN, pid, host, "4bf92f3577b34da6"))
+
+    def open_here(self, run: str) -> None:
+        """A run of this process."""
+        self.ledger.open_run(RunRecord(run, None, "{}", "balanced", "enforce", time.time(), os.getpid(), this_host()))
+
+    def call(self, run: str, number: int, tool: str, effect: Effect, args: str) -> CallRecord:
+        return CallRecord(run, number, tool, None, effect, args, f"d{number}", f"o{number}", BEGAN + number)
+
+    def made(self, call: CallRecord, outcome: Outcome, action: Action, message: str = "", *, executed: bool = True) -> None:
+        ended = call.started + 0.0123
+        record = OutcomeRecord(call.run, call.number, outcome, "", message, action, executed, ended, call=call)
+        self.ledger.record(record)
+
+    def held(self, call: CallRecord, outcome: Outcome, by: str | None) -> None:
+        self.ledger.record(HoldRecord(call.run, call.number, call.number, call.tool, outcome, "", call.args))
+        if by is not None:
+            self.ledger.record(HoldResolved(call.run, call.number, by, call.started + 0.5))
+
+
+def tell_all(story: Story) -> None:
+    """A stopped run with a bit of everything."""
+    run = "refund-17"
+    story.open(run)
+    lookup = story.call(run, 1, "lookup_order", "read", '{"order_id": 71}')
+    story.made(lookup, "empty", "hold")
+    story.held(lookup, "empty", "call 2")
+    story.made(story.call(run, 2, "lookup_order", "read", '{"order_id": 17}'), "ok", "allow")
+    story.ledger.record(UserTurn(run, BEGAN + 2.5))
+    cancel = story.call(run, 3, "cancel_order", "write", '{"order_id": 17}')
+    story.made(cancel, "rejected", "hold", "only an [bold]open\x1b[0m order can be cancelled")
+    story.held(cancel, "rejected", None)
+    refund = story.call(run, 4, "refund_order", "write", '{"order_id": 17, "amount": "19.90"}')
+    story.made(refund, "refused", "stop", "stopped at call 4", executed=False)
+    detail = "call 3 (cancel_order) was rejected: only an open order can be cancelled"
+    story.ledger.record(StopRecord(run, "write_under_hold", 4, "refund_order", detail, BEGAN + 4))
+    findings = (
+        FindingRecord("check_error", "paid", "paid could not be made: the store is away"),
+        FindingRecord(
+            "missing_change", "shop.orders", "shop.orders id=17: status is 'paid', expected 'refunded'", '{"id": 17}'
+        ),
+        FindingRecord("unrequested_change", "shop.audit", "shop.audit id=1: the row was inserted", warning=True),
+    )
+    story.ledger.close_run(VerdictRecord(run, "stopped", "", 1, None, 1, BEGAN + 5.2, findings))
+
+
+@pytest.fixture
+def story(project: Project) -> Iterator[Story]:
+    project.ledger.parent.mkdir()
+    made = Story(project.ledger)
+    yield made
+    made.ledger.close()
+
+
+# One run.
+
+
+def test_a_run_is_told_from_beginning_to_end(story: Story) -> None:
+    tell_all(story)
+    ended = command("runs", "show", "refund-17")
+    assert ended.code == 0
+    assert ended.shown == snapshot("""\
+refund_order stopped
+run      refund-17
+inputs   order_id=17, amount='19.90'
+policy   balanced (enforce)
+started  2026-11-30 00:53:20, 5.2 s
+process  4242 on shop-1
+trace    4bf92f3577b34da6
+
+#  call                                        effect  outcome   decision   took
+────────────────────────────────────────────────────────────────────────────────
+1  lookup_order(order_id=71)                   read    empty     hold      12 ms
+   held until call 2
+2  lookup_order(order_id=17)                   read    ok        allow     12 ms
+   — the user spoke —
+3  cancel_order(order_id=17)                   write   rejected  hold      12 ms
+   only an [bold]open\\x1b[0m order can be
+   cancelled
+   held to the end
+4  refund_order(order_id=17, amount='19.90')   write   refused   stop          -
+   the run was stopped here
+
+■ stopped at call 4 (refund_order), write under hold: call 3 (cancel_order) was rejected: only an open order can be cancelled
+stopped: 2 findings, 1 thing could not be checked, 1 open hold
+  ✗ shop.orders id=17: status is 'paid', expected 'refunded'
+  ! shop.audit id=1: the row was inserted
+  ? paid could not be made: the store is away\
+""")
+    assert max(map(len, table_of(ended))) <= 80
+
+
+def table_of(ended: Ended) -> list[str]:
+    """The lines of the table of calls."""
+    start = next(number for number, line in enumerate(ended.lines) if line.startswith("#"))
+    return ended.lines[start : ended.lines.index("", start)]
+
+
+def test_a_run_as_json(story: Story) -> None:
+    tell_all(story)
+    told = command("runs", "show", "refund-17", "--json").json
+    assert [(call["tool"], call["outcome"], call["decision"]) for call in told["calls"]] == [
+        ("lookup_order", "empty", "hold"),
+        ("lookup_order", "ok", "allow"),
+        ("cancel_order", "rejected", "hold"),
+        ("refund_order", "refused", "stop"),
+    ]
+    assert [hold["resolved_by"] for hold in told["holds"]] == ["call 2", None]
+    assert told["inputs"] == {"order_id": 17, "amount": "19.90"}
+    assert told["stop"]["reason"] == "write_under_hold"
+    assert (told["state"], told["ended"]) == ("stopped", "2026-11-30T00:53:25.200000+00:00")
+    assert [found["kind"] for found in told["verdict"]["findings"]][:2] == ["check_error", "missing_change"]
+    assert told["verdict"]["findings"][1]["key"] == {"id": 17}
+
+
+def test_a_run_that_was_cut_off_is_shown_with_its_write_in_doubt(story: Story) -> None:
+    story.open("refund-17", pid=gone(), host=this_host())
+    story.ledger.intend(story.call("refund-17", 1, "refund_order", "write", "{}"))
+    ended = command("runs", "show", "refund-17")
+    assert ended.lines[0] == "refund_order cut off"
+    assert any(line.split()[-1] == "doubt" for line in table_of(ended))
+    assert "  ! call 1 (refund_order) may or may not have been carried out" in ended.lines
+    assert "guardrail verify --run refund-17" in ended.out
+    assert command("runs", "show", "refund-17", "--json").json["writes_in_doubt"] == [1]
+
+
+def test_a_call_of_a_run_that_goes_on_is_running(story: Story) -> None:
+    story.open_here("refund-17")
+    story.ledger.intend(story.call("refund-17", 1, "refund_order", "write", "{}"))
+    ended = command("runs", "show", "refund-17")
+    assert ended.lines[0] == "no task open"
+    assert any("running" in line for line in table_of(ended))
+
+
+def test_the_beginning_of_an_id_must_mean_one_run(story: Story) -> None:
+    story.open("refund-17")
+    story.open("refund-18")
+    assert command("runs", "show", "refund-18").code == 0
+    ended = command("runs", "show", "refund")
+    assert ended.code == 2
+    assert "2 runs begin with refund: refund-17, refund-18" in ended.err
+    assert command("runs", "show", "").code == 2
+
+
+# Lists.
+
+
+def test_runs_are_listed_with_what_they_came_to(story: Story) -> None:
+    tell_all(story)
+    story.open("3f2a9c0e51d84b7a9d0c1e2f3a4b5c6d", "close_account", pid=gone(), host=this_host())
+    story.ledger.intend(story.call("3f2a9c0e51d84b7a9d0c1e2f3a4b5c6d", 1, "close", "write", "{}"))
+    story.open("ticket-9", None)
+    story.open("ticket-8\x1b[2J", "look[/b]_only")
+    story.ledger.close_run(VerdictRecord("ticket-8\x1b[2J", "verified", "", 0, None, 1, BEGAN + 9))
+    ended = command("runs", "list")
+    assert ended.code == 0
+    assert ended.shown == snapshot("""\
+run              started           task           calls  came to
+────────────────────────────────────────────────────────────────────────────────
+3f2a9c0e51d8     2026-11-30 00:53  close_account      1  cut off: 1 write in
+                                                         doubt
+refund-17        2026-11-30 00:53  refund_order       4  stopped: write under
+                                                         hold, 3 findings, 1
+                                                         open hold
+ticket-8\\x1b[2J  2026-11-30 00:53  look[/b]_only      0  verified
+ticket-9         2026-11-30 00:53  -                  0  open elsewhere\
+""")
+
+
+def test_a_list_can_be_narrowed(story: Story) -> None:
+    tell_all(story)
+    story.open("ticket-9", "look_only")
+
+    def listed(*options: object) -> list[str]:
+        return [run["id"] for run in command("runs", "list", *options, "--json").json["runs"]]
+
+    assert sorted(listed()) == ["refund-17", "ticket-9"]
+    assert listed("--open") == ["ticket-9"]
+    assert listed("--task", "refund_order") == ["refund-17"]
+    assert listed("--verdict", "stopped") == ["refund-17"]
+    assert listed("--verdict", "verified") == []
+    assert len(listed("--limit", 1)) == 1
+
+
+def test_a_list_as_json(story: Story) -> None:
+    tell_all(story)
+    assert command("runs", "list", "--json").json == snapshot({'runs': [{'id': 'refund-17', 'task': 'refund_order', 'state': 'stopped', 'verdict': 'stopped', 'started': '2026-11-30T00:53:20+00:00', 'ended': '2026-11-30T00:53:25.200000+00:00', 'policy': 'balanced', 'mode': 'enforce', 'calls': 4, 'findings': 3, 'writes_in_doubt': 0, 'open_holds': 1, 'stop': 'write_under_hold', 'records_lost': 0, 'trace_id': '4bf92f3577b34da6'}]})
+
+
+def test_no_runs_are_no_error(story: Story) -> None:
+    story.open("ticket-9")
+    ended = command("runs", "list", "--task", "nothing")
+    assert (ended.code, ended.lines) == (0, ["there are no such runs"])
+
+
+def test_an_unknown_verdict_is_misuse(project: Project) -> None:
+    assert command("runs", "list", "--verdict", "good").code == 2
+
+
+# Deleting.
+
+
+def test_a_run_is_deleted_by_its_id(story: Story) -> None:
+    tell_all(story)
+    assert command("runs", "delete", "refund-17", "--yes").lines == ["deleted 1 run"]
+    assert command("runs", "list", "--json").json == {"runs": []}
+
+
+def test_old_runs_are_deleted_and_open_ones_stay(story: Story) -> None:
+    tell_all(story)
+    story.open_here("ticket-9")
+    told = command("runs", "delete", "--older-than", "0m", "--json")
+    assert (told.code, told.json) == (0, {"deleted": 1})
+    assert [run["id"] for run in command("runs", "list", "--json").json["runs"]] == ["ticket-9"]
+
+
+def test_who_cannot_be_asked_must_have_agreed(story: Story) -> None:
+    tell_all(story)
+    ended = command("runs", "delete", "refund-17")
+    assert (ended.code, ended.out) == (2, "")
+    assert "say --yes" in ended.err
+    assert command("runs", "show", "refund-17").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ((), "one of them"),
+        (("refund-17", "--older-than", "30d"), "one of them"),
+        (("--older-than", "soon", "--yes"), "'soon' is no age"),
+        (("nobody", "--yes"), "there is no run nobody"),
+    ],
+)
+def test_deleting_nothing_in_particular_is_misuse(story: Story, arguments: tuple[str, ...], why: str) -> None:
+    tell_all(story)
+    ended = command("runs", "delete", *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert why in ended.err
+
+
+def test_a_run_of_a_living_process_is_not_deleted(story: Story) -> None:
+    story.open_here("ticket-9")
+    ended = command("runs", "delete", "ticket-9", "--yes")
+    assert ended.code == 2
+    assert f"process {os.getpid()}" in ended.err
+
+
+# Which ledger.
+
+
+def test_the_ledger_can_be_named_without_a_configuration(story: Story, project: Project) -> None:
+    tell_all(story)
+    project.file.unlink()
+    assert command("runs", "list", "--ledger", project.ledger, "--json").json["runs"][0]["id"] == "refund-17"
+
+
+def test_the_ledger_of_a_configuration_lies_beside_it(
+    story: Story, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell_all(story)
+    monkeypatch.chdir(tmp_path)
+    assert command("runs", "list", "--config", "project/guardrail.yaml", "--json").json["runs"][0]["id"] == "refund-17"
+
+
+def test_a_ledger_that_is_not_there_is_misuse_and_is_not_made(project: Project) -> None:
+    ended = command("runs", "list")
+    assert (ended.code, ended.out) == (2, "")
+    assert "there is no ledger runs/ledger.db" in ended.err
+    assert not project.ledger.exists()
+
+
+def test_a_ledger_in_memory_cannot_be_read(project: Project) -> None:
+    project.replace("ledger: runs/ledger.db", "ledger: memory")
+    ended = command("runs", "list")
+    assert ended.code == 2
+    assert "memory" in ended.err
+
+
+def test_a_file_that_is_no_ledger_is_told_without_a_traceback(project: Project) -> None:
+    ended = command("runs", "list", "--ledger", project.shop.path)
+    assert (ended.code, ended.out) == (2, "")
+    assert "another application's database" in ended.err

@@ -1,0 +1,233 @@
+"""Entries wait, are written in groups, and are never in the way."""
+
+from __future__ import annotations
+
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from guardrail.errors import LedgerError
+from guardrail.ledger.database import Execute, Purpose
+from guardrail.ledger.ledger import GROUP, MOST, Ledger
+from guardrail.ledger.records import CallRecord, OutcomeRecord, RunRecord, UserTurn, VerdictRecord
+from guardrail.ledger.sqlite import SqliteDatabase
+from guardrail.pictures import Picture
+
+Runs = Callable[..., RunRecord]
+Calls = Callable[..., CallRecord]
+Outcomes = Callable[..., OutcomeRecord]
+
+
+class Watched(SqliteDatabase):
+    """A database that notes what its transactions were for, and that can be made to wait."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.purposes: list[Purpose] = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.away = False
+
+    def begin(self, purpose: Purpose, patience: float) -> Execute:
+        self.purposes.append(purpose)
+        self.gate.wait()
+        if self.away:
+            raise LedgerError("the ledger is away")
+        return super().begin(purpose, patience)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that must come; the test's own time limit says when it does not."""
+    while not condition():
+        time.sleep(0.01)
+
+
+def written(path: Path, run: str = "r1") -> int:
+    """How many calls of a run another reader finds in the file."""
+    other = Ledger(path)
+    found = other.load_run(run)
+    other.close()
+    return 0 if found is None else len(found.calls)
+
+
+def caretakers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "guardrail-ledger"]
+
+
+def test_a_full_group_is_written_at_once(path: Path, run_record: Runs, outcome_record: Outcomes) -> None:
+    database = Watched(path)
+    ledger = Ledger(database)
+    ledger.open_run(run_record())
+    for number in range(1, GROUP + 1):
+        ledger.record(outcome_record(number))
+    assert database.purposes == ["durable", "group"]
+    assert written(path) == GROUP
+    ledger.close()
+
+
+def test_a_few_entries_are_written_soon_and_then_nothing_runs(
+    ledger: Ledger, path: Path, run_record: Runs, outcome_record: Outcomes
+) -> None:
+    ledger.open_run(run_record())
+    assert caretakers() == []
+    for round_ in range(2):
+        ledger.record(outcome_record(round_ + 1))
+        assert len(caretakers()) == 1
+        until(lambda: caretakers() == [])
+        assert written(path) == round_ + 1
+
+
+def test_a_durable_operation_takes_along_what_waits(
+    path: Path, run_record: Runs, call_record: Calls, outcome_record: Outcomes
+) -> None:
+    database = Watched(path)
+    ledger = Ledger(database)
+    ledger.open_run(run_record())
+    ledger.record(outcome_record(1))
+    ledger.record(outcome_record(2))
+    ledger.intend(call_record(3))
+    assert database.purposes == ["durable", "durable"]
+    assert written(path) == 3
+    ledger.close()
+
+
+def test_recording_does_not_wait_for_a_commit_that_takes_long(
+    path: Path, run_record: Runs, call_record: Calls, outcome_record: Outcomes
+) -> None:
+    database = Watched(path)
+    ledger = Ledger(database)
+    ledger.open_run(run_record())
+    database.gate.clear()
+    slow = threading.Thread(target=ledger.intend, args=(call_record(1),))
+    slow.start()
+    until(lambda: len(database.purposes) == 2)
+    for number in range(2, 3 * GROUP):
+        ledger.record(outcome_record(number))
+    assert slow.is_alive()
+    database.gate.set()
+    slow.join()
+    ledger.close()
+    assert written(path) == 3 * GROUP - 1
+
+
+def test_closing_writes_what_waits(path: Path, run_record: Runs, outcome_record: Outcomes) -> None:
+    ledger = Ledger(path)
+    ledger.open_run(run_record())
+    ledger.record(outcome_record(1))
+    ledger.close()
+    assert written(path) == 1
+
+
+def test_an_entry_that_cannot_be_kept_takes_no_other_with_it(
+    ledger: Ledger, run_record: Runs, call_record: Calls, outcome_record: Outcomes
+) -> None:
+    ledger.open_run(run_record())
+    ledger.record(outcome_record(1))
+    ledger.record(outcome_record(2, run="a run that was never opened"))
+    ledger.record(outcome_record(3)._replace(result={"not": "text"}))  # type: ignore[arg-type]
+    ledger.record(UserTurn("r1", 1002.0))
+    ledger.record(outcome_record(2**70))
+    ledger.record(outcome_record(4))
+    ledger.intend(call_record(5))
+    found = ledger.load_run("r1")
+    assert found is not None
+    assert [recorded.call.number for recorded in found.calls] == [1, 4, 5]
+    assert found.turns == (1002.0,)
+    assert (found.lost, ledger.runs()[0].lost) == (2, 2)
+
+
+def test_a_call_recorded_twice_is_kept_once(ledger: Ledger, run_record: Runs, outcome_record: Outcomes) -> None:
+    ledger.open_run(run_record())
+    ledger.record(outcome_record(1, outcome="empty"))
+    ledger.record(outcome_record(1, outcome="error"))
+    found = ledger.load_run("r1")
+    assert found is not None
+    assert [recorded.outcome.outcome for recorded in found.calls if recorded.outcome] == ["empty"]
+
+
+def test_while_nothing_can_be_written_memory_stays_bounded_and_the_gap_is_told(
+    path: Path, run_record: Runs, outcome_record: Outcomes, picture: Picture
+) -> None:
+    database = Watched(path)
+    ledger = Ledger(database)
+    ledger.open_run(run_record())
+    database.away = True
+    for number in range(1, MOST + 51):
+        ledger.record(outcome_record(number))
+    with pytest.raises(LedgerError, match="away"):
+        ledger.keep_picture("r1", picture)
+    database.away = False
+    ledger.flush()
+    found = ledger.load_run("r1")
+    assert found is not None
+    assert (len(found.calls), found.lost) == (MOST, 50)
+    ledger.record(outcome_record(MOST + 51))
+    ledger.flush()
+    assert ledger.runs()[0].lost == 50
+    ledger.close()
+
+
+def test_a_run_of_ten_thousand_calls_needs_no_memory_for_them(
+    ledger: Ledger, run_record: Runs, outcome_record: Outcomes
+) -> None:
+    ledger.open_run(run_record())
+    for number in range(1, 1001):
+        ledger.record(outcome_record(number))
+    tracemalloc.start()
+    for number in range(1001, 10_001):
+        ledger.record(outcome_record(number))
+    grown, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert grown < 500_000
+    found = ledger.load_run("r1")
+    assert found is not None
+    assert len(found.calls) == 10_000
+
+
+def test_many_threads_lose_nothing(
+    ledger: Ledger,
+    run_record: Runs,
+    call_record: Calls,
+    outcome_record: Outcomes,
+    verdict_record: Callable[..., VerdictRecord],
+) -> None:
+    def work(run: str) -> None:
+        ledger.open_run(run_record(run))
+        for number in range(1, 301):
+            if number % 10:
+                ledger.record(outcome_record(number, run=run))
+            else:
+                ledger.intend(call_record(number, run=run))
+                ledger.record(outcome_record(number, run=run, intended=True))
+        ledger.close_run(verdict_record(run))
+
+    runs = [f"r{number}" for number in range(6)]
+    threads = [threading.Thread(target=work, args=(run,)) for run in runs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for run in runs:
+        found = ledger.load_run(run)
+        assert found is not None
+        assert [recorded.call.number for recorded in found.calls] == list(range(1, 301))
+        assert (found.unfinished, found.lost) == ((), 0)
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 31, 32, 33, 63])
+def test_groups_of_any_size_are_written_whole_and_in_order(
+    ledger: Ledger, run_record: Runs, outcome_record: Outcomes, count: int
+) -> None:
+    ledger.open_run(run_record())
+    for number in range(1, count + 1):
+        ledger.record(outcome_record(number))
+        if number % 5 == 0:
+            ledger.record(UserTurn("r1", float(number)))
+    found = ledger.load_run("r1")
+    assert found is not None
+    assert [recorded.call.number for recorded in found.calls] == list(range(1, count + 1))
+    assert len(found.turns) == count // 5

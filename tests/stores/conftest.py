@@ -1,0 +1,41 @@
+"""Databases to look at."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Generator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from guardrail.stores.opening import open_store
+from guardrail.stores.store import Store
+from support.statements import SHOP
+
+Database = Callable[[str], Path]
+"""Makes a database file from a script of SQL."""
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    def make(script: str) -> Path:
+        path = tmp_path / "shop.db"
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executescript(script)
+        return path
+
+    return make
+
+
+@pytest.fixture
+def shop(database: Database) -> Path:
+    """The database of the table of statements."""
+    return database(SHOP)
+
+
+@pytest.fixture
+def store(shop: Path) -> Generator[Store]:
+    opened = open_store("shop", shop, 5)
+    yield opened
+    opened.close()

@@ -1,0 +1,77 @@
+"""The command line, run in this process and as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from guardrail.cli.main import app
+
+TESTS = Path(__file__).parents[1]
+
+ENVIRON: Mapping[str, str] = {
+    **{name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "GITHUB_ACTIONS", "NO_COLOR")},
+    "COLUMNS": "80",
+    "TZ": "UTC",
+    "PYTHONPATH": str(TESTS),
+}
+"""What processes are started with: a terminal of 80 columns, and the modules of `tests/support`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """What is on stdout, which must be one JSON document."""
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines on stdout, without the blanks that fill tables."""
+        return [line.rstrip() for line in self.out.splitlines()]
+
+    @property
+    def shown(self) -> str:
+        """The text on stdout, without the blanks that fill tables."""
+        return "\n".join(self.lines)
+
+
+def command(*args: object, input: str | bytes | None = None) -> Ended:
+    """Run a command in this process; an error that no command should let out comes out here."""
+    result = CliRunner().invoke(app, [str(arg) for arg in args], input=input, prog_name="guardrail")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Ended(result.exit_code, result.stdout, result.stderr)
+
+
+def arguments(*args: object) -> list[str]:
+    """The command as a process would be started."""
+    return [sys.executable, "-m", "guardrail", *map(str, args)]
+
+
+def process(*args: object, folder: Path, input: str | None = None, **environ: str) -> Ended:
+    """Run a command as a process of its own."""
+    ended = subprocess.run(
+        arguments(*args),
+        cwd=folder,
+        env={**ENVIRON, **environ},
+        input=input,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+    return Ended(ended.returncode, ended.stdout, ended.stderr)
