@@ -52,7 +52,7 @@ def is_retry(hold: Hold, call: ToolCall) -> bool:
     """Whether a call tries a failed one again: the same tool with at most one argument changed.
 
     After "not found" the changed argument may be the identifier, unless the call is the next item of a
-    series; after a rejection it must be the same entity.
+    series; after a rejection the call must be about the same entity.
     """
     if hold.tool != call.name:
         return False
@@ -63,7 +63,16 @@ def is_retry(hold: Hold, call: ToolCall) -> bool:
     if hold.series is not None and changed(hold.series, hold.args) == [name]:
         # The tool walks along this argument: another value is the next item, unless it is a slip mended.
         return is_slip(hold.args.get(name), call.args.get(name))
-    return hold.looked_for or hold.outcome != "rejected" or not is_identifier(name)
+    return hold.looked_for or hold.outcome != "rejected" or _is_same_entity(call.args, but=name)
+
+
+def _is_same_entity(args: Mapping[str, object], *, but: str) -> bool:
+    """Whether a call is about the same entity although this argument changed.
+
+    It is when the argument identifies nothing, or when others that identify something stayed: another article
+    for the same order of the same customer.
+    """
+    return not is_identifier(but) or bool(identifiers({n: value for n, value in args.items() if n != but}))
 
 
 def resolves(hold: Hold, call: ToolCall, effect: Effect) -> bool:

@@ -60,6 +60,11 @@ def test_after_a_rejection_it_must_be_the_same_entity() -> None:
     assert is_retry(rejected, call("update", id=12, amount=4))
 
 
+def test_another_article_for_the_same_order_is_about_the_same_entity() -> None:
+    rejected = hold("reorder", {"sku": "CAM-1", "order_id": 7}, outcome="rejected")
+    assert is_retry(rejected, call("reorder", sku="CAM-2", order_id=7))
+
+
 def test_the_next_item_of_a_series_is_no_retry_of_the_one_that_failed() -> None:
     failed = hold(args={"id": "B-31"}, outcome="rejected", looked_for=True, series={"id": "B-11"})
     assert not is_retry(failed, call("update", id="B-14"))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections import namedtuple
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import httpx
 import pydantic
@@ -66,7 +65,9 @@ class Refund:
     lines: list[Any] = field(default_factory=lambda: [1])
 
 
-Answer = namedtuple("Answer", "ok error")  # what older tools return
+class Answer(NamedTuple):
+    ok: object
+    error: object
 
 
 class Slotted:
@@ -90,48 +91,47 @@ def text(words: str) -> list[dict[str, str]]:
     return [{"type": "text", "text": words}]
 
 
-@pytest.mark.parametrize(
-    ("value", "outcome"),
-    [
-        (CallToolResult(content=text('{"id": 1}')), "ok"),
-        (CallToolResult(content=text("fine"), isError=True), "error"),
-        (CallToolResult(content=[], structuredContent={"rows": []}), "empty"),
-        (SimpleNamespace(content=[], structured_content={"rows": [1]}, is_error=False), "ok"),
-        (SimpleNamespace(content=[SimpleNamespace(type="text", text="boom")], is_error=True), "error"),
-        (Slotted(failed=True), "error"),
-        (Slotted(failed=False), "ok"),
-        (ToolMessage(content='{"error": "x"}'), "error"),
-        (ToolMessage(content="boom", status="error"), "error"),
-        (ToolMessage(content=text("Order not found")), "empty"),
-        ([ToolMessage(content="Error: x")], "error"),
-        ({"messages": [ToolMessage(content="Error: x")]}, "error"),
-        (SimpleNamespace(update={"messages": [ToolMessage(content="Error: x")]}, goto=()), "error"),
-        (SimpleNamespace(return_value={"error": "x"}, content=None, metadata=None, kind="tool-return"), "error"),
-        (Order(id=1), "ok"),
-        (Order(id=1, error="wrong version"), "error"),
-        (Order.model_validate({"id": 1, "success": False}), "error"),
-        (Numbers([]), "empty"),
-        (Numbers([0]), "ok"),
-        (Refund(ok=True), "ok"),
-        (Refund(ok=False, error="no"), "error"),
-        (Answer(ok=False, error="no"), "error"),
-        ([Refund(ok=True), Refund(ok=False, error="no")], "partial"),
-        ((), "empty"),
-        (set(), "empty"),
-        (b"", "empty"),
-        (b'{"error": "x"}', "error"),
-        (b"\xff\xfe", "ok"),
-        (httpx.Response(200, json={"id": 1}), "ok"),
-        (httpx.Response(200, json={"error": "x"}), "error"),
-        (httpx.Response(200, json=[]), "empty"),
-        (httpx.Response(404, text="no such order"), "empty"),
-        (httpx.Response(409, json={"detail": "paid already"}), "rejected"),
-        (httpx.Response(503, text="down"), "error"),
-        (SimpleNamespace(status_code=200, json=lambda: {"error": "x"}), "error"),
-        (SimpleNamespace(status_code=422, json=lambda: 1 / 0, text="bad"), "rejected"),
-    ],
-    ids=lambda value: repr(value)[:70],
-)  # fmt: skip
+OBJECTS: list[tuple[Any, str]] = [
+    (CallToolResult(content=text('{"id": 1}')), "ok"),
+    (CallToolResult(content=text("fine"), isError=True), "error"),
+    (CallToolResult(content=[], structuredContent={"rows": []}), "empty"),
+    (SimpleNamespace(content=[], structured_content={"rows": [1]}, is_error=False), "ok"),
+    (SimpleNamespace(content=[SimpleNamespace(type="text", text="boom")], is_error=True), "error"),
+    (Slotted(failed=True), "error"),
+    (Slotted(failed=False), "ok"),
+    (ToolMessage(content='{"error": "x"}'), "error"),
+    (ToolMessage(content="boom", status="error"), "error"),
+    (ToolMessage(content=text("Order not found")), "empty"),
+    ([ToolMessage(content="Error: x")], "error"),
+    ({"messages": [ToolMessage(content="Error: x")]}, "error"),
+    (SimpleNamespace(update={"messages": [ToolMessage(content="Error: x")]}, goto=()), "error"),
+    (SimpleNamespace(return_value={"error": "x"}, content=None, metadata=None, kind="tool-return"), "error"),
+    (Order(id=1), "ok"),
+    (Order(id=1, error="wrong version"), "error"),
+    (Order.model_validate({"id": 1, "success": False}), "error"),
+    (Numbers([]), "empty"),
+    (Numbers([0]), "ok"),
+    (Refund(ok=True), "ok"),
+    (Refund(ok=False, error="no"), "error"),
+    (Answer(ok=False, error="no"), "error"),
+    ([Refund(ok=True), Refund(ok=False, error="no")], "partial"),
+    ((), "empty"),
+    (set(), "empty"),
+    (b"", "empty"),
+    (b'{"error": "x"}', "error"),
+    (b"\xff\xfe", "ok"),
+    (httpx.Response(200, json={"id": 1}), "ok"),
+    (httpx.Response(200, json={"error": "x"}), "error"),
+    (httpx.Response(200, json=[]), "empty"),
+    (httpx.Response(404, text="no such order"), "empty"),
+    (httpx.Response(409, json={"detail": "paid already"}), "rejected"),
+    (httpx.Response(503, text="down"), "error"),
+    (SimpleNamespace(status_code=200, json=lambda: {"error": "x"}), "error"),
+    (SimpleNamespace(status_code=422, json=lambda: 1 / 0, text="bad"), "rejected"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "outcome"), OBJECTS, ids=[repr(value)[:70] for value, _ in OBJECTS])
 def test_an_object_is_judged_by_its_fields(value: object, outcome: str) -> None:
     assert judged(value).outcome == outcome
 
@@ -221,5 +221,5 @@ class TestOpenedValue:
         ring: dict[str, object] = {}
         ring["self"] = ring
         value = opened(ring)
-        assert isinstance(value, Mapping)
-        assert list(value) == ["self"]
+        assert isinstance(value, dict)
+        assert list(cast("dict[str, object]", value)) == ["self"]
