@@ -49,7 +49,7 @@ class Configuration(Declaration):
     """Everything a guard is told.
 
     policy: the name of a bundled policy, a path, or a `Policy`. `mode`, `outcomes` and `retries` refine it.
-    include: further files, merged before this one; the same name in two files is a mistake.
+    include: further files, merged before this one (and then empty); the same name in two files is a mistake.
     ledger: path of the ledger's SQLite file (relative to the configuration file), or `memory`.
     drain: how long the end of a run waits for calls in flight.
     on_silent_failure: `raise` makes leaving the run raise `SilentFailure`; `report` (default) only says so.

@@ -19,6 +19,8 @@ def faults(configuration: Configuration, known: Known | None = None) -> Iterator
     """Everything that is wrong with a configuration beyond its single fields."""
     known = known or Known.of(configuration)
     yield from _policy_faults(configuration)
+    if configuration.include:
+        yield Fault(("include",), "is read with a file, and this configuration is written in Python", "load it")
     for name, store in configuration.stores.items():
         if store.dialect is None:
             yield Fault(("stores", name, "url"), "has another scheme than sqlite, postgres, mysql or mariadb")

@@ -36,36 +36,12 @@ MOST_TEXT: Final = 100_000
 DEEPEST: Final = 20
 """How deep the variables may be nested."""
 
-FUNCTIONS: Final = frozenset(
-    [
-        "size",
-        "contains",
-        "startsWith",
-        "endsWith",
-        "matches",
-        "string",
-        "bytes",
-        "int",
-        "uint",
-        "double",
-        "dyn",
-        "type",
-        "duration",
-        "timestamp",
-        "getFullYear",
-        "getMonth",
-        "getDate",
-        "getDayOfMonth",
-        "getDayOfWeek",
-        "getDayOfYear",
-        "getHours",
-        "getMinutes",
-        "getSeconds",
-        "getMilliseconds",
-    ]
-)
+_ON_TEXTS: Final = frozenset({"size", "contains", "startsWith", "endsWith", "matches"})
+_CONVERSIONS: Final = frozenset({"string", "bytes", "int", "uint", "double", "dyn", "type", "duration", "timestamp"})
+_OF_DATES: Final = frozenset({"getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear"})
+_OF_TIMES: Final = frozenset({"getHours", "getMinutes", "getSeconds", "getMilliseconds"})
+FUNCTIONS: Final = _ON_TEXTS | _CONVERSIONS | _OF_DATES | _OF_TIMES
 """The functions that expressions may call; operators and macros aside."""
-
 
 _TYPES: Final = frozenset({"int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type"})
 _COMMAND_LINE: Final = "cel.cli"

@@ -135,7 +135,7 @@ class _Loading:
                     section.update((name, entry) for name, entry in value.items() if name not in section)
                 elif key == "sentences":
                     merged[key] = [*merged.get(key, []), *value]
-                else:
+                elif key != "include":
                     merged.setdefault(key, value)
         return Configuration.model_validate(merged, by_alias=True, by_name=False)
 

@@ -122,11 +122,11 @@ def _parameter_faults(query: Query | None, place: Place, scope: _Scope) -> Itera
 
 def _watch_faults(task: Task, place: Place, scope: _Scope) -> Iterator[Fault]:
     if task.watch is None:
-        return
-    if not task.watch:
+        yield from _every_table_faults(task, place, scope)
+    elif not task.watch:
         advice = "leave it out, and every table of the stores is watched"
         yield Fault((*place, "watch"), "watches nothing", advice, rests_on=((*place, "watch"),))
-    for table, watch in task.watch.items():
+    for table, watch in (task.watch or {}).items():
         inner = (*place, "watch", table)
         store = table.partition(".")[0]
         yield from _table_name_faults(table, inner, scope)
@@ -134,6 +134,13 @@ def _watch_faults(task: Task, place: Place, scope: _Scope) -> Iterator[Fault]:
         if watch.where is not None:
             query = yield from scope.known.query(watch.where, store, (*inner, "where"), condition=True)
             yield from _parameter_faults(query, (*inner, "where"), scope)
+
+
+def _every_table_faults(task: Task, place: Place, scope: _Scope) -> Iterator[Fault]:
+    """A contract of no table at all would call every state right."""
+    stores = scope.known.stores if task.stores is None else task.stores
+    if not stores and (task.expect is not None or task.any_of is not None):
+        yield Fault(place, "has no store whose tables could be watched", "declare one under `stores`", rests_on=((),))
 
 
 def _table_name_faults(table: str, place: Place, scope: _Scope) -> Iterator[Fault]:

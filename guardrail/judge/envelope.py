@@ -63,7 +63,7 @@ def open_envelope(value: object, *, parsing: bool = True) -> Envelope:
         if not isinstance(layer, _Layer):
             unread = layer
             break
-        if layer.own_data and not _is_document(layer.inside):
+        if (layer.own_data and not _is_document(layer.inside)) or (layer.parsed and _is_number(layer.inside)):
             shown.append(value)
         failed = failed or layer.failed
         status = status or layer.status
@@ -82,6 +82,11 @@ def _text_layer(value: str) -> _Layer | Unparsed:
 def _is_document(value: object) -> bool:
     """Whether a payload is JSON that is text, so that no pointer could lead into it from outside."""
     return isinstance(value, str) and value.lstrip()[:1] in ("{", "[")
+
+
+def _is_number(value: object) -> bool:
+    """Whether a text was read as a number; as it may be an identifier, it is shown as the text that it was."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _layer(value: object) -> _Layer | None:

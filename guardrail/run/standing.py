@@ -21,7 +21,7 @@ from guardrail.decide.rules import Consequence, Refusal, after_user_turn, conseq
 from guardrail.errors import CallRefused, LedgerError, RunHalted, RunNotOpen
 from guardrail.judge.result import open_value
 from guardrail.ledger.ledger import Ledger
-from guardrail.ledger.records import BoundInput, CallRecord, HoldResolved, OutcomeRecord, UserTurn
+from guardrail.ledger.records import BoundInput, CallRecord, HoldResolved, OutcomeRecord, StopRecord, UserTurn
 from guardrail.run.history import hold_record, verdict_record
 from guardrail.run.inputs import Inputs
 from guardrail.stores.store import Store
@@ -81,17 +81,17 @@ class Standing:
         tool = self._tools(call.name)
         effect = tool.effect(call.args)
         arguments = snapshot_text(call.args, tool.redact)
-        key, print_ = self._operation(call, tool) if effect != "read" else ("", "")
+        key, mark = self._operation(call, tool) if effect != "read" else ("", "")
         with self._lock:
             if self._closed is not None:
                 raise RunNotOpen(f"{call.name} was called, but the run {self.run} {self._closed}")
             self.calls += 1
             number = self.calls
-            self._open.add(number)
-            barrier = self._barrier(number, call, tool, effect, key, print_)
+            barrier = self._barrier(number, call, tool, effect, key, mark)
             operation, repeated = None, None
             if effect != "read" and barrier is None:
-                operation, repeated = self._claim(number, tool, key, print_)
+                operation, repeated = self._claim(number, tool, key, mark)
+            self._open.add(number)
         trace = self.trace.open_call(call.name, effect, number, call.id, arguments)
         return Step(
             call,
@@ -263,7 +263,7 @@ class Standing:
     # Under the lock.
 
     def _barrier(
-        self, number: int, call: ToolCall, tool: LiveTool, effect: Effect, key: str, print_: str
+        self, number: int, call: ToolCall, tool: LiveTool, effect: Effect, key: str, mark: str
     ) -> Refusal | Stop | None:
         stopped = self.stopped()
         if stopped is not None:
@@ -279,14 +279,14 @@ class Standing:
         earlier = self._operations.get(key)
         barrier = under_holds(number, call, effect, self.holds)
         if barrier is None and not (tool.idempotent and earlier is not None and earlier.state == "in_doubt"):
-            barrier = of_repeat(number, call, repeat(key, print_, earlier), earlier.call if earlier else 0)
+            barrier = of_repeat(number, call, repeat(key, mark, earlier), earlier.call if earlier else 0)
         self._note(barrier)
         return barrier
 
-    def _claim(self, number: int, tool: LiveTool, key: str, print_: str) -> tuple[Operation, Repeat | None]:
+    def _claim(self, number: int, tool: LiveTool, key: str, mark: str) -> tuple[Operation, Repeat | None]:
         earlier = self._operations.get(key)
-        operation = Operation(key, print_, bool(tool.once_per), "running", number)
-        repeated = repeat(key, print_, earlier)
+        operation = Operation(key, mark, bool(tool.once_per), "running", number)
+        repeated = repeat(key, mark, earlier)
         if earlier is None:
             self._operations[key] = operation
         return operation, repeated

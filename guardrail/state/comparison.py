@@ -112,6 +112,8 @@ class Comparison:
         """Whether a live value is the declared one, which may be written in another form. Raises `Incomparable`."""
         if declared is None or actual is None:
             return declared is actual
+        if is_sealed(actual):
+            return self._is_sealed_in(declared, actual)
         if self.is_exact and type(declared) is type(actual) and isinstance(declared, str | int):
             return declared == actual
         fitting = self._fitting(declared, actual)
@@ -157,6 +159,14 @@ class Comparison:
             return self._agree(one, other)
         except RecursionError:
             raise Incomparable("the JSON document is nested too deeply") from None
+
+    def _is_sealed_in(self, declared: object, actual: Sealed) -> bool:
+        """Whether a value that was not kept is the declared one; another form of it would not be recognised."""
+        if actual.matches(declared) or actual.matches(_form(self.kind, declared)):
+            return True
+        if self.is_exact and type(declared) in (str, int):
+            return False
+        raise Incomparable("the value was not kept, and it may be the expected one in another form")
 
     def _documents(self, declared: object, actual: object) -> tuple[object, ...]:
         """What a declared value of a JSON column may mean: a text is a JSON string, or a document as text."""

@@ -84,12 +84,14 @@ def meets(value: Value, cell: Cell) -> bool:
         return _is_met_by_any(items_of(value.options), cell)
     if isinstance(value, Given):
         return cell.actual is not MISSING and cell.how.equals(value.value, cell.actual)
+    if is_sealed(cell.actual) and not isinstance(value, Generated):
+        raise Incomparable("the value was not kept")
     return cell.actual is not None and cell.actual is not MISSING and _meets_form(value, cell)
 
 
 def parts_of(value: Value, cell: Cell) -> Iterator[tuple[str, Value, Cell]]:
     """What is expected apart: each pointer of a document with its value, or the column as a whole (pointer "")."""
-    if not isinstance(value, Json) or cell.actual is UNKNOWN:
+    if not isinstance(value, Json) or cell.actual is UNKNOWN or is_sealed(cell.actual):
         yield "", value, cell
         return
     document, before = cell.document, cell.document_before
@@ -105,7 +107,7 @@ def extras(value: Value, cell: Cell) -> tuple[Difference, ...]:
     if not isinstance(value, Json) or value.rest == "any" or cell.before is MISSING:
         return ()
     before = cell.document_before
-    if before is UNKNOWN or cell.actual is UNKNOWN:
+    if before is UNKNOWN or cell.actual is UNKNOWN or is_sealed(cell.actual):
         raise Incomparable("the document before the run is unknown, so whether its rest is unchanged is too")
     document = cell.document
     wanted: object = {} if before is None and is_object(document) else before

@@ -461,11 +461,23 @@ def test_a_tool_that_a_pattern_speaks_of_is_declared() -> None:
 
 def test_inputs_are_open_to_expressions_where_a_task_takes_any() -> None:
     tools = {"t": Tool(requires=(CelRequirement(cel="inputs.a == 1"),))}
-    closed = Task(inputs={"b": "integer"}, expect="nothing")
+    stores = {"shop": StoreDeclaration(url="shop.db")}
+    closed, open_ = Task(inputs={"b": "integer"}, expect="nothing"), Task(expect="nothing")
 
     assert check(Configuration(tools=tools)) == ()
-    assert check(Configuration(tools=tools, tasks={"u": closed, "v": Task(expect="nothing")})) == ()
-    assert len(check(Configuration(tools=tools, tasks={"u": closed}))) == 1
+    assert check(Configuration(tools=tools, stores=stores, tasks={"u": closed, "v": open_})) == ()
+    assert len(check(Configuration(tools=tools, stores=stores, tasks={"u": closed}))) == 1
+
+
+def test_a_task_that_watches_no_table_at_all_is_refused() -> None:
+    assert len(check(Configuration(tasks={"t": Task(expect="nothing")}))) == 1
+    assert len(check(Configuration(tasks={"t": Task(expect="nothing", stores=())}))) == 1
+
+
+def test_includes_are_for_files() -> None:
+    (mistake,) = check(Configuration(include=("tools.yaml",)))
+
+    assert mistake.field == "include"
 
 
 @pytest.mark.parametrize(

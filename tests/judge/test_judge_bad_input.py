@@ -168,7 +168,34 @@ def test_a_value_that_cannot_be_read_at_all_is_no_success(kind: type) -> None:
     assert open_value(Returned(value), RULES) is None
 
 
-ODD: list[Any] = [{1: 2}, {None: None}, {("a", 1): []}, {"error": object()}, {"error": 10**5_000}, {"status": 10**5_000}, 10**5_000, "1" * 6_000, '{"n": ' + "1" * 6_000 + "}", "\ud800", {"error": "\ud800"}, float("nan"), {"items": [None, 1, object()]}, {"data": [[]]}, {"errors": [[[[[["x"]]]]]]}, {"isError": "yes"}, {"content": 5, "isError": False}, {"jsonrpc": []}, {"_shards": 5}, {"_shards": {"failed": "x"}}, {"items": 5, "errors": True}, {"UnprocessedItems": 5}, {"FailedEntryCount": 1, "Entries": 5}, {"messages": [5]}, {"status_code": 404, "body": object()}, {"error": {"path": [{}], "message": {}}}]  # fmt: skip
+ODD: list[Any] = [
+    {1: 2},
+    {None: None},
+    {("a", 1): []},
+    {"error": object()},
+    {"error": 10**5_000},
+    {"status": 10**5_000},
+    10**5_000,
+    "1" * 6_000,
+    '{"n": ' + "1" * 6_000 + "}",
+    "\ud800",
+    {"error": "\ud800"},
+    float("nan"),
+    {"items": [None, 1, object()]},
+    {"data": [[]]},
+    {"errors": [[[[[["x"]]]]]]},
+    {"isError": "yes"},
+    {"content": 5, "isError": False},
+    {"jsonrpc": []},
+    {"_shards": 5},
+    {"_shards": {"failed": "x"}},
+    {"items": 5, "errors": True},
+    {"UnprocessedItems": 5},
+    {"FailedEntryCount": 1, "Entries": 5},
+    {"messages": [5]},
+    {"status_code": 404, "body": object()},
+    {"error": {"path": [{}], "message": {}}},
+]
 
 
 @pytest.mark.parametrize("value", ODD, ids=[type(value).__name__ for value in ODD])

@@ -131,7 +131,9 @@ OBJECTS: list[tuple[Any, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("value", "outcome"), OBJECTS, ids=[repr(value)[:70] for value, _ in OBJECTS])
+@pytest.mark.parametrize(
+    ("value", "outcome"), OBJECTS, ids=[f"{place} {type(value).__name__}" for place, (value, _) in enumerate(OBJECTS)]
+)
 def test_an_object_is_judged_by_its_fields(value: object, outcome: str) -> None:
     assert judged(value).outcome == outcome
 
@@ -145,7 +147,6 @@ def test_a_body_that_was_not_read_stays_unread() -> None:
     def chunks() -> Iterator[bytes]:
         yield b'{"error": "x"}'
 
-    response = httpx.Response(200, stream=httpx.ByteStream(b"x"), content=None)
     response = httpx.Response(200, content=chunks())
     assert judged(response).outcome == "ok"
     assert not response.is_stream_consumed
@@ -193,8 +194,12 @@ class TestOpenedValue:
         assert opened(CallToolResult(content=text('{"id": 1}'))) == {"id": 1}
         assert opened(ToolMessage(content='"[1]"')) == [1]
         assert opened(httpx.Response(200, json={"id": 1})) == {"id": 1}
-        assert opened("17") == 17
+        assert opened("null") is None
+
+    def test_it_leaves_an_identifier_of_digits_a_text(self) -> None:
+        assert opened("17") == "17"
         assert opened("00017") == "00017"
+        assert opened(CallToolResult(content=text("17"))) == "17"
 
     def test_it_keeps_a_wrapper_that_is_the_tools_own(self) -> None:
         assert opened({"success": True, "result": {"id": 1}}) == {"success": True, "result": {"id": 1}}
