@@ -14,15 +14,13 @@ class Facts:
     """What earlier calls of the run found, by tool; only for the tools named in `wanted`."""
 
     def __init__(self, wanted: frozenset[str]) -> None:
-        self._wanted = wanted
+        self.wanted = wanted
         self._known: dict[str, list[tuple[Mapping[str, object], object]]] = {}
-
-    def wants(self, tool: str) -> bool:
-        """Whether anybody asks about this tool."""
-        return tool in self._wanted
 
     def learn(self, tool: str, args: Mapping[str, object], value: object) -> None:
         """Remember a good result, in its opened form."""
+        if tool not in self.wanted:
+            return
         known = self._known.setdefault(tool, [])
         known.append((args, value))
         del known[:-MOST]

@@ -16,7 +16,7 @@ from guardrail.cli.exits import Misuse
 from guardrail.cli.options import Json
 from guardrail.cli.places import configuration
 from guardrail.cli.screen import Screen, counted, percent, print_json, shown
-from guardrail.cli.tables import VERDICTS, Cell, table, word
+from guardrail.cli.tables import VERDICTS, Cell, add_rows, table, word
 from guardrail.cli.verdicts import show_finding, stop_json
 
 if TYPE_CHECKING:
@@ -116,11 +116,18 @@ def _alarm(count: int) -> Cell:
 
 def _stops_table(report: BacktestReport) -> Table:
     stops, holds = report.stops, report.open_holds
-    groups = [("passed", stops.passed, holds.passed), ("failed", stops.failed, holds.failed)]
-    groups += [(fault, share, holds.by_fault[fault]) for fault, share in stops.by_fault.items()]
     heads = ("runs", "all", "stopped", "%", "open hold", "% ")
-    rows = [(name, f"{stopped.total:,}", *_cells(stopped), *_cells(held)) for name, stopped, held in groups]
-    return table(heads, rows, numbers=heads[1:])
+    made = table(
+        heads,
+        [_row("passed", stops.passed, holds.passed), _row("failed", stops.failed, holds.failed)],
+        numbers=heads[1:],
+    )
+    add_rows(made, (_row(fault, share, holds.by_fault[fault]) for fault, share in stops.by_fault.items()))
+    return made
+
+
+def _row(name: str, stopped: Share, held: Share) -> Sequence[Cell]:
+    return name, f"{stopped.total:,}", *_cells(stopped), *_cells(held)
 
 
 def _cells(share: Share) -> tuple[str, str]:

@@ -56,9 +56,15 @@ def table(
     )
     for head in heads:
         made.add_column(shown(head), justify="right" if head in numbers else "left", overflow="fold")
+    add_rows(made, rows)
+    return made
+
+
+def add_rows(made: Table, rows: Iterable[Sequence[Cell]]) -> None:
+    """Add rows to a table, apart from those that are there."""
+    made.add_section()
     for row in rows:
         made.add_row(*(cell if isinstance(cell, Text) else shown(cell) for cell in row))
-    return made
 
 
 def grid(rows: Iterable[tuple[str, Cell]]) -> Table:

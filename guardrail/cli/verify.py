@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 
 def verify(
-    task: Annotated[str | None, typer.Argument(metavar="TASK", help="The task whose contract is held against the state.")] = None,
+    task: Annotated[
+        str | None, typer.Argument(metavar="TASK", help="The task whose contract is held against the state.")
+    ] = None,
     input: Inputs = None,
     run: Annotated[
         str | None, typer.Option("--run", metavar="ID", help="Judge and close this run, whose process was cut off.")

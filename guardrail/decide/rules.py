@@ -80,15 +80,19 @@ def consequence(
     series: Mapping[str, object] | None = None,
 ) -> Consequence:
     """What a judged call does to the run."""
-    outcome = "empty_list" if judgement.outcome == "empty" and judgement.listed else judgement.outcome
     if judgement.outcome == "ok":
-        return Consequence("allow", _unresolved(holds, call, effect) if holds else holds)
+        return Consequence("allow", _unresolved(holds, call, effect)) if holds else _NOTHING
+    outcome = "empty_list" if judgement.outcome == "empty" and judgement.listed else judgement.outcome
     action = actions.get((outcome, effect), "stop")
     if action == "allow":
         return Consequence("allow", holds)
     if action == "stop":
         return Consequence("stop", holds, Stop(judgement.outcome, number, call.name, judgement.message))
     return _held(number, call, effect, judgement, retries=retries, holds=holds, series=series)
+
+
+_NOTHING = Consequence("allow", ())
+"""The consequence of an ordinary call; made once, as nearly all calls have it."""
 
 
 def _held(

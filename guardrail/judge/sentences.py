@@ -28,12 +28,12 @@ class Sentences:
 
     A pattern matches the whole line, case is ignored. If it has a group named `rest`, that part is read
     again and says more precisely what the line means ("Error: user not found" is a "not found").
-    `by_word` holds the places of the patterns that are tried for a word, `always` those tried on every line.
+    `by_word` holds the places of the patterns that are tried for a word, in order, with those tried `always`.
     """
 
     patterns: _Patterns = ()
-    always: frozenset[int] = frozenset()
-    by_word: Mapping[str, frozenset[int]] = field(default_factory=dict[str, frozenset[int]])
+    always: tuple[int, ...] = ()
+    by_word: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
 
     @staticmethod
     def of(sentences: Sequence[Sentence]) -> Sentences:
@@ -58,27 +58,28 @@ class Sentences:
         for place in self._candidates(line):
             pattern, meaning = self.patterns[place]
             if match := pattern.fullmatch(line):
-                rest = match.groupdict().get("rest") if prefixes else None
+                rest = match["rest"] if prefixes and "rest" in pattern.groupindex else None
                 return (self._read(rest.strip(), prefixes - 1) if rest else None) or meaning
         return None
 
     def _candidates(self, line: str) -> Sequence[int]:
         known = self.by_word.keys() & line.translate(_PUNCTUATION).split()
-        if not known:
-            return sorted(self.always)
-        return sorted(self.always.union(*(self.by_word[word] for word in known)))
+        if len(known) < 2:
+            return self.by_word[known.pop()] if known else self.always
+        return sorted({place for word in known for place in self.by_word[word]})
 
 
 @lru_cache(maxsize=256)
 def _compiled(sentences: tuple[Sentence, ...]) -> Sentences:
-    by_word: dict[str, frozenset[int]] = {}
+    always = {place for place, sentence in enumerate(sentences) if not sentence.words}
+    by_word: dict[str, set[int]] = {}
     for place, sentence in enumerate(sentences):
         for word in sentence.words:
-            by_word[word.lower()] = by_word.get(word.lower(), frozenset()) | {place}
+            by_word.setdefault(word.lower(), set(always)).add(place)
     return Sentences(
         tuple((_compile(sentence.pattern), sentence.means) for sentence in sentences),
-        frozenset(place for place, sentence in enumerate(sentences) if not sentence.words),
-        by_word,
+        tuple(sorted(always)),
+        {word: tuple(sorted(places)) for word, places in by_word.items()},
     )
 
 

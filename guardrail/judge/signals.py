@@ -195,7 +195,7 @@ def _flags(value: Fields, sentences: Sentences) -> Sign | None:
 # --- statuses
 
 _HTTP_STATUSES: Final = listed("statusCode status_code StatusCode httpStatusCode")
-_STATUSES: Final = listed("status Status result")
+_STATUSES: Final = listed("status Status result code")
 # The fields of an answer that is nothing but an envelope; a status among other fields is data.
 _ENVELOPE: Final = frozenset(
     listed(
@@ -214,8 +214,10 @@ def _http_statuses(value: Fields, sentences: Sentences) -> Sign | None:
 
 def _statuses(value: Fields, sentences: Sentences) -> Sign | None:
     """A problem document (RFC 9457), and the status of an answer that is nothing but an envelope."""
-    signs = (_status_sign(value, name, sentences) for name in (*_STATUSES, "code") if name in value)
-    return next((sign for sign in signs if sign), None)
+    for name in _STATUSES:
+        if name in value and (sign := _status_sign(value, name, sentences)):
+            return sign
+    return None
 
 
 def _status_sign(value: Fields, name: str, sentences: Sentences) -> Sign | None:
@@ -253,6 +255,6 @@ _LOOKS: Final[Sequence[tuple[frozenset[str], _Look]]] = (
     (frozenset((*_ERRORS, "errorMessage")), _errors),
     (frozenset((*_SUCCESSES, *_FAILURES)), _flags),
     (frozenset(_HTTP_STATUSES), _http_statuses),
-    (frozenset((*_STATUSES, "code")), _statuses),
+    (frozenset(_STATUSES), _statuses),
 )
 _SIGNS: Final[frozenset[str]] = _ROW_NAMES.union(*(names for names, _ in _LOOKS))

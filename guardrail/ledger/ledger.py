@@ -34,6 +34,9 @@ GROUP = 64
 DELAY = 0.1
 """So many seconds an entry waits to be written, at the longest, while the ledger can be written."""
 
+CROWD = 8 * GROUP
+"""When so many entries wait, whoever records waits a moment too, so that they can be written."""
+
 MOST = 10_000
 """So many entries wait while the ledger cannot be written; later ones are counted as lost."""
 
@@ -50,9 +53,9 @@ class Ledger:
     """The durable record of runs.
 
     `open_run`, `intend` and `close_run` are durable when they return: what they record, and all that was
-    recorded before, outlives the process and a power failure. `record` never waits and never raises: its
-    entries are written with the next durable operation, in groups, or by a thread that lives while there is
-    something to write. While the ledger cannot be written, durable operations raise `LedgerError` and
+    recorded before, outlives the process and a power failure. `record` never raises and hardly ever waits:
+    its entries are written with the next durable operation, in groups, or by a thread that lives while there
+    is something to write. While the ledger cannot be written, durable operations raise `LedgerError` and
     entries wait.
 
     Any method may be called from any thread, and several processes may use one file. A process that forks
@@ -183,6 +186,7 @@ class Ledger:
         self._lost = Counter[str]()
         self._lock = threading.Lock()  # for the database, and for taking entries out of the buffer
         self._guard = threading.RLock()  # for what is below; a finaliser may record in the middle of it
+        self._writes = 0
         self._idle = True  # no thread looks after the buffer
         self._pause = threading.Event()
 
@@ -193,7 +197,7 @@ class Ledger:
             return
         if self._idle and self._claim():
             self._start_thread()
-        if waiting >= GROUP - 1 and self._trouble is None and self._lock.acquire(blocking=False):
+        if waiting >= GROUP - 1 and self._trouble is None and self._lock.acquire(timeout=_haste(waiting)):
             try:
                 self._write_quietly(patience=0)
             finally:
@@ -207,12 +211,14 @@ class Ledger:
 
     def _look_after(self) -> None:
         """Write the buffer in a moment, and go when nothing is left."""
-        delay = DELAY
+        pause = DELAY / 2
         while True:
-            self._pause.wait(delay)
-            with self._lock:
-                self._write_quietly(patience=DELAY)
-            delay = DELAY if self._trouble is None else min(2 * delay, RETRY)
+            writes = self._writes
+            self._pause.wait(pause)
+            if self._writes == writes:  # else what waits has been waiting since then only
+                with self._lock:
+                    self._write_quietly(patience=DELAY)
+            pause = DELAY / 2 if self._trouble is None else min(2 * pause, RETRY)
             # Whoever records looks at `_idle` after adding its entry: either it sees that nobody is here any
             # more, or its entry is seen here.
             if not self._buffer:
@@ -290,6 +296,7 @@ class Ledger:
             self._database.roll_back()
             raise
         del self._buffer[: len(entries)]
+        self._writes += 1
         self._trouble = None
         if lost:
             with self._guard:
@@ -317,3 +324,8 @@ class Ledger:
     def before_exit(self) -> None:
         """Write what waits."""
         self.flush()
+
+
+def _haste(waiting: int) -> float:
+    """How long to wait for one's turn to write: not at all, until so many entries wait that they must be written."""
+    return 0 if waiting < CROWD else DELAY

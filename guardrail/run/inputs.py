@@ -47,15 +47,13 @@ class Inputs:
             raise InputError(f"the inputs of task {task}: {'; '.join(wrong)} (its inputs are: {known})")
         self.values: dict[str, object] = dict(given)
         self._late = {item.name: item for item in late}
+        self.awaited = frozenset(item.tool for item in late)
+        """The tools whose results bind inputs."""
 
     @property
     def missing(self) -> tuple[Late, ...]:
         """The inputs that no result has bound yet."""
         return tuple(self._late.values())
-
-    def waits_for(self, tool: str) -> bool:
-        """Whether an input is still to be bound by this tool."""
-        return any(late.tool == tool for late in self._late.values())
 
     def bind(self, tool: str, value: object) -> list[str]:
         """Bind what a good result of `tool` holds, once; the names that were bound."""

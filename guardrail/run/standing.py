@@ -70,6 +70,7 @@ class Standing:
         self._operations: dict[str, Operation] = {}
         self._successes: dict[str, Mapping[str, object]] = {}
         self._open: set[int] = set()
+        self._awaited = False
         self._closed: str | None = None
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
@@ -157,7 +158,7 @@ class Standing:
     def bind(self, step: Step, ending: Ending, judgement: Judgement) -> bool:
         """Learn from a good result; true when it bound the last input that the before-picture waits for."""
         name = step.call.name
-        if judgement.outcome != "ok" or not (self._facts.wants(name) or self.inputs.waits_for(name)):
+        if judgement.outcome != "ok" or (name not in self._facts.wanted and name not in self.inputs.awaited):
             return False
         value = open_value(ending, step.tool.results)
         with self._lock:
@@ -210,7 +211,7 @@ class Standing:
             self._cut_off(step)
         with self._lock:
             self._open.discard(step.number)
-            if not self._open:
+            if self._awaited and not self._open:
                 self._idle.notify_all()
 
     # What the run itself asks.
@@ -242,6 +243,7 @@ class Standing:
     def wait(self, seconds: float) -> int:
         """Wait for the calls in flight; how many are still open when time is up."""
         with self._lock:
+            self._awaited = True
             self._idle.wait_for(lambda: not self._open, seconds)
             return len(self._open)
 

@@ -95,14 +95,14 @@ class Comparison:
 
     def same(self, one: object, other: object) -> bool:
         """Whether two live values of the column are the same; symmetric. Raises `Incomparable`."""
-        if one is None or other is None:
-            return one is other
         if one is UNKNOWN or other is UNKNOWN:
             raise Incomparable("a value is unknown")
         if is_sealed(one):
             return one.matches(other)
         if is_sealed(other):
             return other.matches(one)
+        if one is None or other is None:
+            return one is other
         if self.kind == "json" and (is_parsed(one) or is_parsed(other)):
             # The driver reads JSON itself, so a text is a JSON string and not a document.
             return self._compare(one, other)
@@ -110,10 +110,10 @@ class Comparison:
 
     def equals(self, declared: object, actual: object) -> bool:
         """Whether a live value is the declared one, which may be written in another form. Raises `Incomparable`."""
-        if declared is None or actual is None:
-            return declared is actual
         if is_sealed(actual):
             return self._is_sealed_in(declared, actual)
+        if declared is None or actual is None:
+            return declared is actual
         if self.is_exact and type(declared) is type(actual) and isinstance(declared, str | int):
             return declared == actual
         fitting = self._fitting(declared, actual)
@@ -164,7 +164,7 @@ class Comparison:
         """Whether a value that was not kept is the declared one; another form of it would not be recognised."""
         if actual.matches(declared) or actual.matches(_form(self.kind, declared)):
             return True
-        if self.is_exact and type(declared) in (str, int):
+        if declared is None or (self.is_exact and type(declared) in (str, int)):
             return False
         raise Incomparable("the value was not kept, and it may be the expected one in another form")
 

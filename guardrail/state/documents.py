@@ -46,7 +46,7 @@ def _are_alike(one: Sequence[object], other: Sequence[object], same: Callable[[o
 
 
 def _put(document: object, steps: Sequence[str], value: object) -> object:
-    if not steps:
+    if not steps or (document is MISSING and value is MISSING):
         return value
     step, *further = steps
     inner = _put(follow(document, [step]), further, value)

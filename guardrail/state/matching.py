@@ -55,8 +55,9 @@ class Cell:
     window: Window | None = None
 
     def inside(self, actual: object, before: object = UNKNOWN) -> Cell:
-        """A value within this one, which is a document or a list."""
-        how = self.how if self.how.kind == "unknown" else self.how.element
+        """A value within this one, which is a document or an array of the driver's own values."""
+        is_array = self.how.kind == "unknown" and not isinstance(self.actual, str)
+        how = self.how if is_array else self.how.element
         return Cell(actual, before, how, self.window)
 
     @property

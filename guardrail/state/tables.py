@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import cast
 
@@ -33,6 +33,7 @@ class Table:
         self._new_by: dict[str, Mapping[object, Sequence[Key]] | None] = {}
         self._indexes: dict[tuple[bool, tuple[str, ...]], Mapping[Key, Sequence[Key]]] = {}
         self.how: Mapping[str, Comparison] = comparisons(after, watched.compare)
+        self._looked_at = frozenset(self.how) - watched.ignore
         self.changes: dict[Key, Change] = {self.key_of(change): change for change in self._differences()}
 
     def _differences(self) -> Iterable[Change]:
@@ -96,8 +97,7 @@ class Table:
 
     def cell(self, key: Key, column: str) -> Cell:
         """The value of a column at the end and before. Raises `Incomparable` where the column is not looked at."""
-        if column not in self.how or column in self.watched.ignore:
-            raise Incomparable(f"{column} is not looked at: the watch ignores it, or there is no such column")
+        _must_be_in(column, self._looked_at)
         return Cell(self.row(key).get(column), self._value_before(key, column), self.how[column], self.window)
 
     def _value_before(self, key: Key, column: str) -> object:
@@ -131,6 +131,8 @@ class Table:
 
     def _find(self, picture: Picture, key: Mapping[str, Value]) -> tuple[Key, ...]:
         columns = picture.key if set(key) == set(picture.key) else tuple(key)
+        for column in columns:
+            _must_be_in(column, picture.columns)
         if columns != picture.key and picture.hashes is not None:
             raise Incomparable(
                 f"{self.name} is too large to look for a row by {', '.join(key)}; name it by {', '.join(picture.key)}"
@@ -163,13 +165,17 @@ class Table:
         return all(self._holds(row, column, value) for column, value in values.items())
 
     def _holds(self, row: Mapping[str, object], column: str, value: Value) -> bool:
-        if column not in row:
-            raise Incomparable(f"{column} is not looked at: the watch ignores it, or there is no such column")
+        _must_be_in(column, row)
         return meets(value, Cell(row[column], UNKNOWN, self.how.get(column, Comparison()), self.window))
 
 
 _PLAIN: Mapping[str, type] = {"text": str, "integer": int}
 """The type of what a column holds, where a value of that type equals only itself."""
+
+
+def _must_be_in(column: str, columns: Container[str]) -> None:
+    if column not in columns:
+        raise Incomparable(f"{column} is not looked at: the watch ignores it, or there is no such column")
 
 
 def _keys(picture: Picture) -> Mapping[Key, object]:
@@ -178,8 +184,6 @@ def _keys(picture: Picture) -> Mapping[Key, object]:
 
 def _by_values(picture: Picture, columns: tuple[str, ...]) -> dict[Key, list[Key]]:
     """The keys of rows by the values of columns; rows that hold a document there are left out."""
-    if not set(columns) <= set(picture.columns):
-        return {}
     places = [picture.columns.index(column) for column in columns]
     found: dict[Key, list[Key]] = {}
     for key, row in picture.rows.items():

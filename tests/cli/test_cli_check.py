@@ -29,7 +29,26 @@ guardrail.yaml is right\
 
 
 def test_what_is_declared_is_given_as_json(project: Project) -> None:
-    assert command("check", "--json").json == snapshot({'file': 'guardrail.yaml', 'ok': True, 'mistakes': [], 'policy': {'name': 'balanced', 'mode': 'enforce'}, 'stores': {'shop': 'sqlite'}, 'tools': {'lookup_order': 'read', 'refund_order': 'write', 'cancel_order': 'write', 'note_order': 'write'}, 'tasks': {'refund_order': {'inputs': ['order_id', 'amount'], 'watch': ['shop.orders', 'shop.refunds'], 'expect': 2, 'any_of': [], 'checks': 0}, 'is_paid': {'inputs': ['order_id'], 'watch': None, 'expect': None, 'any_of': [], 'checks': 1}}})
+    assert command("check", "--json").json == snapshot(
+        {
+            "file": "guardrail.yaml",
+            "ok": True,
+            "mistakes": [],
+            "policy": {"name": "balanced", "mode": "enforce"},
+            "stores": {"shop": "sqlite"},
+            "tools": {"lookup_order": "read", "refund_order": "write", "cancel_order": "write", "note_order": "write"},
+            "tasks": {
+                "refund_order": {
+                    "inputs": ["order_id", "amount"],
+                    "watch": ["shop.orders", "shop.refunds"],
+                    "expect": 2,
+                    "any_of": [],
+                    "checks": 0,
+                },
+                "is_paid": {"inputs": ["order_id"], "watch": None, "expect": None, "any_of": [], "checks": 1},
+            },
+        }
+    )
 
 
 def test_every_mistake_is_told_with_its_file_line_and_field(project: Project) -> None:

@@ -42,7 +42,15 @@ def test_a_watched_table_that_is_not_there_is_an_error(project: Project) -> None
     project.replace("shop.refunds: {key: id}", "shop.refund: {key: id}")
     ended = command("doctor", "--json")
     assert ended.code == 1
-    assert [r for r in ended.json["remarks"] if r["level"] == "error"] == snapshot([{'level': 'error', 'place': 'tasks.refund_order.watch.shop.refund', 'text': 'there is no table refund in shop'}])
+    assert [r for r in ended.json["remarks"] if r["level"] == "error"] == snapshot(
+        [
+            {
+                "level": "error",
+                "place": "tasks.refund_order.watch.shop.refund",
+                "text": "there is no table refund in shop",
+            }
+        ]
+    )
 
 
 def test_a_column_that_is_not_there_is_an_error(project: Project) -> None:

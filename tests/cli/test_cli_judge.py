@@ -38,13 +38,32 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_failure_is_told_with_its_sign_and_what_the_policy_does() -> None:
     ended = command("judge", "--tool", "cancel_order", "--effect", "write", input='{"error": "only an open order"}')
     assert ended.code == 1
-    assert ended.lines == snapshot(['outcome    error', 'told by    error_field', 'message    only an open order', 'policy     hold, by balanced (enforce)', 'judged as  a call of cancel_order, write'])
+    assert ended.shown == snapshot("""\
+outcome    error
+told by    error_field
+message    only an open order
+policy     hold, by balanced (enforce)
+judged as  a call of cancel_order, write\
+""")
 
 
 def test_a_success_is_allowed() -> None:
     ended = command("judge", "-", "--json", input='{"id": 17}')
     assert ended.code == 0
-    assert ended.json == snapshot({'tool': 'tool', 'effect': 'unknown', 'outcome': 'ok', 'sign': '', 'message': '', 'listed': False, 'failed_items': [], 'action': 'allow', 'policy': 'balanced', 'mode': 'enforce'})
+    assert ended.json == snapshot(
+        {
+            "tool": "tool",
+            "effect": "unknown",
+            "outcome": "ok",
+            "sign": "",
+            "message": "",
+            "listed": False,
+            "failed_items": [],
+            "action": "allow",
+            "policy": "balanced",
+            "mode": "enforce",
+        }
+    )
 
 
 @pytest.mark.parametrize(

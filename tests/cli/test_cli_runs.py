@@ -56,7 +56,9 @@ class Story:
     def call(self, run: str, number: int, tool: str, effect: Effect, args: str) -> CallRecord:
         return CallRecord(run, number, tool, None, effect, args, f"d{number}", f"o{number}", BEGAN + number)
 
-    def made(self, call: CallRecord, outcome: Outcome, action: Action, message: str = "", *, executed: bool = True) -> None:
+    def made(
+        self, call: CallRecord, outcome: Outcome, action: Action, message: str = "", *, executed: bool = True
+    ) -> None:
         ended = call.started + 0.0123
         record = OutcomeRecord(call.run, call.number, outcome, "", message, action, executed, ended, call=call)
         self.ledger.record(record)
@@ -131,7 +133,7 @@ trace    4bf92f3577b34da6
    the run was stopped here
 
 ■ stopped at call 4 (refund_order), write under hold: call 3 (cancel_order) was rejected: only an open order can be cancelled
-stopped: 2 findings, 1 thing could not be checked, 1 open hold
+stopped: 1 finding, 1 warning, 1 thing could not be checked, 1 open hold
   ✗ shop.orders id=17: status is 'paid', expected 'refunded'
   ! shop.audit id=1: the row was inserted
   ? paid could not be made: the store is away\
@@ -233,7 +235,29 @@ def test_a_list_can_be_narrowed(story: Story) -> None:
 
 def test_a_list_as_json(story: Story) -> None:
     tell_all(story)
-    assert command("runs", "list", "--json").json == snapshot({'runs': [{'id': 'refund-17', 'task': 'refund_order', 'state': 'stopped', 'verdict': 'stopped', 'started': '2026-11-30T00:53:20+00:00', 'ended': '2026-11-30T00:53:25.200000+00:00', 'policy': 'balanced', 'mode': 'enforce', 'calls': 4, 'findings': 3, 'writes_in_doubt': 0, 'open_holds': 1, 'stop': 'write_under_hold', 'records_lost': 0, 'trace_id': '4bf92f3577b34da6'}]})
+    assert command("runs", "list", "--json").json == snapshot(
+        {
+            "runs": [
+                {
+                    "id": "refund-17",
+                    "task": "refund_order",
+                    "state": "stopped",
+                    "verdict": "stopped",
+                    "started": "2026-11-30T00:53:20+00:00",
+                    "ended": "2026-11-30T00:53:25.200000+00:00",
+                    "policy": "balanced",
+                    "mode": "enforce",
+                    "calls": 4,
+                    "findings": 3,
+                    "writes_in_doubt": 0,
+                    "open_holds": 1,
+                    "stop": "write_under_hold",
+                    "records_lost": 0,
+                    "trace_id": "4bf92f3577b34da6",
+                }
+            ]
+        }
+    )
 
 
 def test_no_runs_are_no_error(story: Story) -> None:

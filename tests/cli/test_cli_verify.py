@@ -122,7 +122,9 @@ tasks:
     (project.folder / "readings.py").write_text("def check(state):\n    return repr(state.inputs)\n", "utf-8")
     given = ["whole=3", "money=19.90", "sure=true", "word=17", 'items=[1, "a"]', "free=2", "open=two words=3"]
     ended = command("verify", "read", *(part for item in given for part in ("--input", item)), "--json")
-    assert ended.json["findings"][0]["text"] == snapshot("check 1: {'whole': 3, 'money': '19.90', 'sure': True, 'word': '17', 'items': [1, 'a'], 'free': 2, 'open': 'two words=3'}")
+    assert ended.json["findings"][0]["text"] == snapshot(
+        "check 1: {'whole': 3, 'money': '19.90', 'sure': True, 'word': '17', 'items': [1, 'a'], 'free': 2, 'open': 'two words=3'}"
+    )
 
 
 # Runs that were cut off.
@@ -140,7 +142,11 @@ def test_what_it_left_wrong_is_found(project: Project) -> None:
     crash(project, "refund-17", "killed:91.90")
     ended = command("verify", "--run", "refund-17")
     assert ended.code == 1
-    assert ended.lines == snapshot(['refund_order run refund-17', 'silent failure: 1 finding, 1 open hold', "  ✗ shop.refunds id=1: amount is 91.9, expected '19.90'"])
+    assert ended.shown == snapshot("""\
+refund_order run refund-17
+silent failure: 1 finding, 1 open hold
+  ✗ shop.refunds id=1: amount is 91.9, expected '19.90'\
+""")
 
 
 def test_a_run_can_be_named_by_the_beginning_of_its_id(project: Project) -> None:
@@ -190,7 +196,10 @@ def test_an_unknown_run_is_misuse(project: Project) -> None:
 
 
 def test_a_redacted_input_must_be_given_again(project: Project) -> None:
-    project.replace("{order_id: integer, amount: decimal}", "{order_id: integer, amount: decimal, pin: {type: text, optional: true}}")
+    project.replace(
+        "{order_id: integer, amount: decimal}",
+        "{order_id: integer, amount: decimal, pin: {type: text, optional: true}}",
+    )
     crash(project, "refund-17")
     with closing(sqlite3.connect(project.ledger)) as connection, connection:
         connection.execute("""update runs set inputs = '{"order_id": 17, "amount": "[redacted]"}'""")

@@ -106,6 +106,27 @@ ledger.close()
     assert asked(path, "PRAGMA user_version") == [(len(MIGRATIONS) + 20,)]
 
 
+def test_a_step_that_another_process_has_just_taken_is_not_taken_again(
+    path: Path, run_record: Runs, call_record: Calls
+) -> None:
+    class Overtaken(tuple[Migration, ...]):
+        """Steps of which another process takes one between the look at the version and the step."""
+
+        def __len__(self) -> int:
+            if asked(path, "PRAGMA user_version") == [(1,)]:
+                other = Ledger(SqliteDatabase(path, (*MIGRATIONS, SECOND)))
+                other.intend(call_record(2))
+                other.close()
+            return super().__len__()
+
+    filled(path, run_record(), call_record(1))
+    ledger = Ledger(SqliteDatabase(path, Overtaken((*MIGRATIONS, SECOND, THIRD))))
+    ledger.intend(call_record(3))
+    ledger.close()
+    assert asked(path, "PRAGMA user_version") == [(3,)]
+    assert asked(path, "SELECT count(*) FROM calls") == [(3,)]
+
+
 def test_the_present_schema_is_made_of_steps_that_are_released(path: Path, run_record: Runs) -> None:
     """A change of a released step would leave old files behind: add a step and its number here instead."""
     ledger = Ledger(path)

@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from guardrail.errors import LedgerError
+from guardrail.ledger.database import Execute, Purpose
 from guardrail.ledger.ledger import Ledger
 from guardrail.ledger.records import CallRecord, OutcomeRecord, RunRecord, UserTurn
+from guardrail.ledger.sqlite import SqliteDatabase
 from guardrail.pictures import Picture
 
 Runs = Callable[..., RunRecord]
@@ -198,14 +201,39 @@ class TestAFork:
         assert [recorded.call.number for recorded in found.calls] == [1, 2, 3]
         again.close()
 
-    def test_what_the_parent_had_buffered_is_not_written_twice(self, ledger: Ledger, run_record: Runs) -> None:
+    def test_what_waits_in_the_parent_is_the_parents_to_write(
+        self, path: Path, run_record: Runs, outcome_record: Outcomes
+    ) -> None:
+        class Away(SqliteDatabase):
+            away = False
+
+            def begin(self, purpose: Purpose, patience: float) -> Execute:
+                if self.away:
+                    raise LedgerError("the ledger is away")
+                return super().begin(purpose, patience)
+
+        database = Away(path)
+        ledger = Ledger(database)
         ledger.open_run(run_record())
-        ledger.record(UserTurn("r1", 1001.0))
-        assert in_fork(ledger.flush) == 0
-        assert in_fork(ledger.close) == 0
-        found = ledger.load_run("r1")
-        assert found is not None
-        assert found.turns == (1001.0,)
+        database.away = True
+        ledger.record(outcome_record(1))
+
+        def child_side() -> None:
+            database.away = False
+            ledger.record(UserTurn("r1", 1001.0))
+            ledger.close()
+
+        assert in_fork(child_side) == 0
+        other = Ledger(path)
+        before = other.load_run("r1")
+        assert before is not None
+        assert (before.calls, before.turns) == ((), (1001.0,))
+        database.away = False
+        ledger.close()
+        after = other.load_run("r1")
+        assert after is not None
+        assert len(after.calls) == 1
+        other.close()
 
     def test_a_fork_in_the_middle_of_other_threads_work_does_not_hang(
         self, ledger: Ledger, run_record: Runs, call_record: Calls

@@ -346,6 +346,20 @@ class TestDeleting:
         assert not any(b"customers-own" in file.read_bytes() for file in files)
         assert sum(file.stat().st_size for file in files) < 200_000
 
+    def test_what_is_deleted_is_gone_from_between_what_stays(
+        self, ledger: Ledger, run_record: Runs, call_record: Calls, verdict_record: Verdicts, path: Path
+    ) -> None:
+        for id in ("a1", "b2", "c3"):
+            ledger.open_run(run_record(id))
+        for number in range(1, 100):
+            for id in ("a1", "b2", "c3"):
+                ledger.intend(call_record(number, run=id, args=f"the words of {id} " * (number % 7)))
+        ledger.close_run(verdict_record("b2"))
+        ledger.delete("b2")
+        content = path.read_bytes() + Path(f"{path}-wal").read_bytes()
+        assert b"the words of a1" in content
+        assert b"the words of b2" not in content
+
 
 def test_a_closed_ledger_says_so(ledger: Ledger, run_record: Runs, outcome_record: Outcomes, picture: Picture) -> None:
     ledger.open_run(run_record())
