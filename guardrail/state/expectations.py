@@ -42,7 +42,7 @@ def verify(contract: Contract, evidence: Evidence) -> Verified:
     if not applying:
         return Verified((*doubts, *doubtful), None, "no alternative applies")
     judged = [_Judged(branch, _judge(branch, tables, evidence)) for branch in applying]
-    chosen = _choose(judged, Reporter(evidence.secret))
+    chosen = _choose(judged, Reporter(evidence.secret), is_sure=not (doubts or doubtful))
     return Verified(once([*doubts, *doubtful, *chosen.findings]), chosen.alternative, chosen.note)
 
 
@@ -124,8 +124,11 @@ def _answer(branch: Branch, evidence: Evidence) -> bool | Unanswered | None:
     return evidence.whens.get(branch.name, Unanswered("it was not asked"))
 
 
-def _choose(judged: Sequence[_Judged], report: Reporter) -> Verified:
-    """The one that holds; where there is not exactly one, the best-fitting, with a word why."""
+def _choose(judged: Sequence[_Judged], report: Reporter, *, is_sure: bool) -> Verified:
+    """The one that holds; where there is not exactly one, the best-fitting, with a word why.
+
+    Where not all could be told of the tables and conditions, that two hold is not proved.
+    """
     best = min(judged, key=lambda one: (one.wrong, one.in_doubt, -len(one.branch.expected)))
     holding = [one for one in judged if not one.wrong and not one.in_doubt] or [one for one in judged if not one.wrong]
     if len(judged) == 1 or len(holding) == 1:
@@ -133,7 +136,7 @@ def _choose(judged: Sequence[_Judged], report: Reporter) -> Verified:
     names = " and ".join(str(one.branch.name) for one in holding or judged)
     if not holding:
         return best.chosen(f"none of {names} holds; {best.branch.name} fits best")
-    if best.in_doubt:
+    if best.in_doubt or not is_sure:
         return best.chosen(f"which of {names} holds could not be told")
     return best.chosen(f"{names} hold", (report.not_one("any_of", names),))
 

@@ -536,6 +536,13 @@ def test_a_when_that_could_not_be_asked_is_a_check_error() -> None:
     assert told(found.findings) == ["check_error: any_of.voided.when: whether it applies could not be told: away"]
 
 
+def test_alternatives_that_may_both_hold_are_no_finding_where_not_all_is_known() -> None:
+    task = {**ANY_OF, "any_of": {name: {"expect": "nothing"} for name in ("one", "two")}}
+    found = verified(task, [], shop([O17]))
+    assert {finding.kind for finding in found.findings} == {"check_error"}
+    assert found.note == "which of one and two holds could not be told"
+
+
 def test_no_alternative_that_applies_is_a_check_error() -> None:
     task = conditional(voided="select 1", refunded="select 1")
     found = verified(task, shop([O17]), shop([O17]), whens={"voided": False, "refunded": False})
