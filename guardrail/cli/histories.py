@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from guardrail.cli.moments import iso, lasting, local
-from guardrail.cli.screen import Screen, counted, shown
+from guardrail.cli.screen import Screen, counted, joined, shown
 from guardrail.cli.selection import short
 from guardrail.cli.states import state_of, state_text
 from guardrail.cli.tables import ACTIONS, OUTCOMES, Cell, grid, table, word
@@ -67,7 +67,7 @@ def _turn(at: float) -> Sequence[Cell]:
 
 def _call(recorded: RecordedCall, hold: RecordedHold | None, history: RunHistory) -> Sequence[Cell]:
     call, outcome = recorded.call, recorded.outcome
-    told = shown(call.tool, "bold").append_text(shown(f"({_pairs(_mapping(call.args))})"))
+    told = joined(shown(call.tool, "bold"), f"({_pairs(_mapping(call.args))})")
     for line in _below(recorded, hold, history):
         told.append("\n").append_text(line)
     if outcome is None:
@@ -113,7 +113,7 @@ def _open_text(history: RunHistory) -> Text:
         "open_elsewhere": f"the run is open, or was cut off: {history.run.host} can tell",
         "cut_off": f"its process has gone; `guardrail verify --run {short(history.run.id)}` judges what it left",
     }
-    return state_text(_state(history)).append_text(shown(f": {said[_state(history)]}"))
+    return joined(state_text(_state(history)), f": {said[_state(history)]}")
 
 
 def _writes_in_doubt(history: RunHistory) -> list[CallRecord]:

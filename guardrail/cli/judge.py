@@ -15,7 +15,7 @@ from guardrail.cli.judging import Judged, judged
 from guardrail.cli.labelled import OUTCOMES, Labelled, Measured, is_labelled, measure
 from guardrail.cli.options import Config, Json
 from guardrail.cli.places import chosen_file, live
-from guardrail.cli.screen import Screen, counted, percent, print_json, shown
+from guardrail.cli.screen import Screen, counted, joined, percent, print_json, shown
 from guardrail.cli.tables import ACTIONS, Cell, grid, table, word
 from guardrail.cli.tables import OUTCOMES as STYLES
 from guardrail.telemetry.redaction import redact_text
@@ -78,7 +78,7 @@ def _report_one(it: Judged, policy: Policy, *, json: bool) -> None:
     rows += [("told by", judgement.sign)] if judgement.sign else []
     rows += [("message", redact_text(judgement.message))] if judgement.message else []
     rows += [("not done", ", ".join(judgement.failed_items))] if judgement.failed_items else []
-    rows += [("policy", word(it.action, ACTIONS).append_text(shown(f", by {policy.name} ({policy.mode})")))]
+    rows += [("policy", joined(word(it.action, ACTIONS), f", by {policy.name} ({policy.mode})"))]
     rows += [("judged as", f"a call of {it.tool}, {it.effect}")]
     Screen().print(grid(rows))
 

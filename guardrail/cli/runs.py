@@ -15,7 +15,7 @@ from guardrail.cli.histories import as_json, show_history
 from guardrail.cli.moments import age, iso, local
 from guardrail.cli.options import Config, Json
 from guardrail.cli.places import opened_ledger
-from guardrail.cli.screen import Screen, counted, print_json, shown
+from guardrail.cli.screen import Screen, counted, joined, print_json, shown
 from guardrail.cli.selection import find_run, short
 from guardrail.cli.states import state_of, state_text
 from guardrail.cli.tables import Cell, table
@@ -126,7 +126,7 @@ def _came_to(summary: RunSummary) -> Text:
     """What a run came to, and what else should be known of it."""
     notes = ", ".join(_notes(summary))
     text = state_text(state_of(summary.ended, summary.alive, summary.verdict))
-    return text.append_text(shown(f": {notes}" if notes else ""))
+    return joined(text, f": {notes}" if notes else "")
 
 
 def _notes(summary: RunSummary) -> Iterator[str]:

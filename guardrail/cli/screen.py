@@ -33,7 +33,7 @@ class Screen(Console):
     def item(self, mark: str, text: Text, style: str = "", indent: int = 2) -> None:
         """Print a text behind a mark; on a terminal, its further lines are indented like the first."""
         if not self.is_terminal:
-            self.say(shown(f"{' ' * indent}{mark} ").append_text(text))
+            self.say(joined(f"{' ' * indent}{mark} ", text))
             return
         row = Table.grid(padding=(0, 1))
         row.add_row(shown(f"{' ' * indent}{mark}", style), text)
@@ -43,6 +43,11 @@ class Screen(Console):
 def shown(value: object, style: str = "", *, lines: bool = False) -> Text:
     """A value as text that a terminal neither acts on nor hides; with `lines`, line breaks stay."""
     return Text(printable(str(value), lines=lines), style)
+
+
+def joined(*parts: Text | str) -> Text:
+    """Texts in one, each in its own style; a `str` is shown as data."""
+    return Text.assemble(*(shown(part) if isinstance(part, str) else part for part in parts))
 
 
 def counted(number: int, thing: str) -> str:

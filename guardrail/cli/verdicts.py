@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from guardrail.cli.screen import Screen, counted, shown
+from guardrail.cli.screen import Screen, counted, joined, shown
 from guardrail.cli.tables import VERDICTS, word
 from guardrail.telemetry.redaction import snapshot
 
@@ -50,7 +50,7 @@ def finding_json(finding: Finding) -> dict[str, object]:
 def show(screen: Screen, verdict: Verdict | VerdictRecord, called: str = "") -> None:
     """Print a verdict, by its kind or as it is called: what it came to, what is wrong, what could not be checked."""
     kind = shown(called, VERDICTS[verdict.kind]) if called else word(verdict.kind, VERDICTS)
-    screen.say(kind.append_text(shown(_rest(verdict))))
+    screen.say(joined(kind, _rest(verdict)))
     for finding in sorted(verdict.findings, key=_is_unchecked):
         show_finding(screen, finding.kind, finding.text, warning=finding.warning)
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from guardrail.calls import Action, Effect, Judgement, Stop, ToolCall
 from guardrail.decide.holds import Hold, is_retry, resolves
 from guardrail.decide.operations import Repeat
+from guardrail.decide.pages import continues
 
 Actions: TypeAlias = Mapping[tuple[str, Effect], Action]
 """What each outcome does, by outcome (with `empty_list` apart from `empty`) and effect."""
@@ -83,6 +84,8 @@ def consequence(
     if judgement.outcome == "ok":
         return Consequence("allow", _unresolved(holds, call, effect)) if holds else _NOTHING
     outcome = "empty_list" if judgement.outcome == "empty" and judgement.listed else judgement.outcome
+    if outcome == "empty_list" and continues(series, call.args):
+        return Consequence("allow", holds)
     action = actions.get((outcome, effect), "stop")
     if action == "allow":
         return Consequence("allow", holds)

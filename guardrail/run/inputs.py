@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -70,6 +71,12 @@ class Inputs:
             self.values[name] = value
             self._late.pop(name, None)
 
-    @staticmethod
-    def _fits(late: Late, value: object) -> bool:
-        return value is not MISSING and value is not None and check(late.conditions, value) is None
+
+def _fitting(late: Late, value: object) -> object:
+    """A found value as the input's type has it, or `MISSING`: a text of digits is a whole number."""
+    if late.conditions.type == "integer" and isinstance(value, str) and _DIGITS.fullmatch(value):
+        value = int(value)
+    return MISSING if value is None or value is MISSING or check(late.conditions, value) is not None else value
+
+
+_DIGITS = re.compile(r"-?[0-9]{1,18}")

@@ -14,11 +14,11 @@ from guardrail.declare.loading import check
 from guardrail.declare.patterns import tool_for
 from guardrail.declare.policies import Policy, refined
 from guardrail.declare.tools import EarlierRequirement
-from guardrail.errors import ConfigurationError
+from guardrail.errors import ConfigurationError, Mistake, StoreError
 from guardrail.query.proof import Dialect
 from guardrail.run.contracts import LiveContract
 from guardrail.stores.opening import open_store
-from guardrail.stores.store import Store
+from guardrail.stores.store import Store, Table
 
 
 class Live:
@@ -36,6 +36,9 @@ class Live:
         self.stores: dict[str, Store] = {
             name: self.open(name, stores.get(name, declared.url)) for name, declared in configuration.stores.items()
         }
+        oversized = self._oversized()
+        if oversized:
+            raise ConfigurationError(oversized)
         self.dialects: dict[str, Dialect] = {name: store.dialect for name, store in self.stores.items()}
         self._sentences = (*configuration.sentences, *bundled_sentences())
         self._tools: dict[str, LiveTool] = {}
@@ -47,6 +50,32 @@ class Live:
             if isinstance(requirement, EarlierRequirement)
         )
 
+    def _oversized(self) -> list[Mistake]:
+        """The tasks that name no `watch` while a store of theirs has a table that is too big to be watched whole.
+
+        A store that is away is not asked: that is no mistake of the configuration, and the verdict will say so.
+        """
+        return [
+            Mistake(
+                "<stores>",
+                None,
+                f"tasks.{name}.watch",
+                f"is missing, and {store}.{table.name} has more than {task.most_rows} rows",
+                "name the tables that the task watches, or raise most_rows",
+            )
+            for name, task in self.configuration.tasks.items()
+            if task.watch is None and task.expect is not None
+            for store in (self.stores if task.stores is None else task.stores)
+            for table in self._tables(store, task.most_rows)
+            if table.rows is not None and table.rows > task.most_rows
+        ]
+
+    def _tables(self, store: str, most: int) -> tuple[Table, ...]:
+        try:
+            return self.stores[store].tables(most)
+        except StoreError:
+            return ()
+
     @property
     def secret(self) -> frozenset[str]:
         """Names of arguments, fields and columns that are never stored or shown."""
@@ -54,7 +83,10 @@ class Live:
         return frozenset(self.configuration.content.redact).union(*(tool.redact for tool in tools))
 
     def open(self, name: str, where: object) -> Store:
-        """Open a store under its declared name, at `where` (a URL, a path, a factory)."""
+        """Open a store under its declared name, at `where` (a URL, a path, a factory). Raises `StoreError`."""
+        if name not in self.configuration.stores:
+            known = ", ".join(self.configuration.stores) or "none"
+            raise StoreError(f"there is no store {name} in the configuration; its stores are: {known}")
         return open_store(name, where, seconds(self.configuration.stores[name].timeout))
 
     def tool(self, name: str) -> LiveTool:

@@ -325,9 +325,7 @@ class Standing:
         elif self.stop is None:
             self.stop = barrier
             detail = redact_text(barrier.detail)
-            self._ledger.record(
-                StopRecord(self.run, barrier.reason, barrier.call, barrier.tool, detail, time.time())
-            )
+            self._ledger.record(StopRecord(self.run, barrier.reason, barrier.call, barrier.tool, detail, time.time()))
 
     # Records.
 

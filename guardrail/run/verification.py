@@ -91,15 +91,22 @@ class Verification:
         self._watched: tuple[LiveWatch, ...] = ()
 
     def before(self) -> None:
-        """Take the before-picture and keep it in the ledger; what cannot be seen is noted as such."""
-        contract = self._contract
-        if contract is None:
+        """Take the before-picture and keep it in the ledger; what cannot be seen is noted as such.
+
+        Never raises: a run is not broken because it cannot be verified, it is `unverified`.
+        """
+        if self._contract is None:
             return
         try:
-            self._watched = self._tables(contract)
+            self._take(self._contract)
         except StoreError as error:
             self._trouble = str(error)
-            return
+        except Exception as error:  # noqa: BLE001 - the guard's own failure, or a store's: told in the verdict
+            self._trouble = f"the before-picture could not be taken: {type(error).__name__}: {error}"
+            self._trace.log.error("guardrail.guard_error", error=type(error).__name__)
+
+    def _take(self, contract: LiveContract) -> None:
+        self._watched = self._tables(contract)
         answers = self._look(self._questions(contract, {}), self._trace)
         lets = {name: _rows(answers["let", name]) for name in contract.lets}
         keys = {picture.table: picture.key for picture in answers.values() if isinstance(picture, Picture)}

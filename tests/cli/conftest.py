@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from support.project import CONFIGURATION, Project
 from support.shop import Shop
 

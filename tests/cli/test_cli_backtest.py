@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
+
 from support.command_line import ENVIRON, arguments, command
 
 TABLES = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from inline_snapshot import snapshot
+
 from support.command_line import command
 from support.project import Project
 

@@ -7,12 +7,12 @@ import stat
 
 import pytest
 from inline_snapshot import snapshot
-from support.command_line import command
-from support.project import Project
 
 from guardrail.ledger.ledger import Ledger
 from guardrail.ledger.processes import this_host
 from guardrail.ledger.records import RunRecord
+from support.command_line import command
+from support.project import Project
 
 
 def places(project: Project, level: str) -> list[str]:

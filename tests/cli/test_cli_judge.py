@@ -10,12 +10,12 @@ from typing import get_args
 
 import pytest
 from inline_snapshot import snapshot
-from support.command_line import command
-from support.project import Project
 
 from guardrail.calls import Effect, Outcome, VerdictKind
 from guardrail.cli.judge import EffectName
 from guardrail.cli.runs import VerdictName
+from support.command_line import command
+from support.project import Project
 
 
 def labelled(folder: Path, *results: Mapping[str, object]) -> Path:

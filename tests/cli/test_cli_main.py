@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
-from support.command_line import ENVIRON, Ended, arguments, command, process
-from support.project import Project
 
 from guardrail.cli.exits import Exit
 from guardrail.cli.main import COMMANDS
+from support.command_line import ENVIRON, Ended, arguments, command, process
+from support.project import Project
 
 CHECKOUT = Path(__file__).parents[2]
 

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 from inline_snapshot import snapshot
-from support.command_line import Ended, command
-from support.project import Project
 
 from guardrail.calls import Action, Effect, Outcome
 from guardrail.ledger.ledger import Ledger
@@ -28,6 +26,8 @@ from guardrail.ledger.records import (
     UserTurn,
     VerdictRecord,
 )
+from support.command_line import Ended, command
+from support.project import Project
 
 BEGAN = 1_796_000_000.0  # 2026-11-30 00:53:20 UTC
 

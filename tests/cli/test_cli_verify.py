@@ -8,10 +8,10 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from inline_snapshot import snapshot
+
 from support import crashing
 from support.command_line import ENVIRON, command
 from support.project import Project

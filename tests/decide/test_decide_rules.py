@@ -43,6 +43,20 @@ def test_an_empty_list_opens_none_and_an_empty_lookup_does() -> None:
     assert len(judged("empty", "read").holds) == 1
 
 
+def test_an_empty_last_page_ends_a_listing_that_found_something() -> None:
+    stopping = {("empty_list", "read"): "stop"}
+    last = ToolCall("list_tickets", {"queue": "a", "page_token": "p2"})
+
+    def action(earlier: dict[str, object] | None) -> str:
+        empty = Judgement("empty", listed=True)
+        return consequence(2, last, "read", empty, actions=stopping, retries=3, holds=(), series=earlier).action
+
+    assert action({"queue": "a"}) == "allow"
+    assert action({"queue": "a", "page_token": "p1"}) == "allow"
+    assert action({"queue": "b"}) == "stop"
+    assert action(None) == "stop"
+
+
 def test_an_outcome_that_no_rule_names_stops() -> None:
     assert judged("partial").action == "stop"
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from guardrail.errors import LedgerError
+from guardrail.ledger.database import Execute, Purpose
 from guardrail.ledger.ledger import Ledger
 from guardrail.ledger.records import CallRecord, OutcomeRecord, RunRecord, VerdictRecord
 from guardrail.ledger.sqlite import SqliteDatabase
@@ -35,10 +36,10 @@ class TestAFullDisk:
     def test_a_database_that_may_not_grow_stops_writes_and_loses_nothing(
         self, path: Path, run_record: Runs, call_record: Calls, outcome_record: Outcomes
     ) -> None:
-        database = SqliteDatabase(path)
+        database = Limited(path)
         ledger = Ledger(database)
         ledger.open_run(run_record())
-        allow_pages(database, 40)
+        database.pages = 40
         acknowledged, error = until_refused(ledger, call_record)
         assert acknowledged > 5
         assert re.search(r"ledger\.db cannot be used: the disk is full .* free some space", str(error))
@@ -51,7 +52,7 @@ class TestAFullDisk:
         with pytest.raises(LedgerError, match="full"):
             ledger.intend(call_record(500, args="x" * 200_000))
 
-        allow_pages(database, 100_000)
+        database.pages = 100_000
         ledger.intend(call_record(501))
         assert numbers(ledger) == [*range(1, acknowledged + 1), 501, *range(1001, 1100)]
         assert ledger.trouble is None
@@ -96,10 +97,10 @@ ledger.close()
     def test_what_could_not_be_written_is_told_when_the_ledger_is_closed(
         self, path: Path, run_record: Runs, outcome_record: Outcomes
     ) -> None:
-        database = SqliteDatabase(path)
+        database = Limited(path)
         ledger = Ledger(database)
         ledger.open_run(run_record())
-        allow_pages(database, 1)
+        database.pages = 1
         ledger.record(outcome_record(1)._replace(result="x" * 1_000_000))
         with pytest.raises(LedgerError, match=r"1 records could not be written: .* the disk is full"):
             ledger.close()
@@ -116,11 +117,15 @@ def until_refused(ledger: Ledger, call_record: Calls) -> tuple[int, LedgerError]
         number += 1
 
 
-def allow_pages(database: SqliteDatabase, count: int) -> None:
-    """Let the database grow to so many pages; SQLite then behaves as on a disk that is full."""
-    execute = database.begin("look", 1)
-    execute(f"PRAGMA max_page_count = {count}")
-    database.roll_back()
+class Limited(SqliteDatabase):
+    """A database that may grow to so many pages; SQLite then behaves as on a disk that is full."""
+
+    pages = 100_000
+
+    def begin(self, purpose: Purpose, patience: float) -> Execute:
+        execute = super().begin(purpose, patience)
+        execute(f"PRAGMA max_page_count = {self.pages}")
+        return execute
 
 
 class TestALock:

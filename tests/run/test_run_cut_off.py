@@ -10,11 +10,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+from guardrail import Guard, Verdict
 from support import crashing
 from support.project import CONFIGURATION, Project
 from support.shop import Shop
-
-from guardrail import Guard, Verdict
 
 INPUTS = {"order_id": 17, "amount": "19.90"}
 
@@ -50,9 +50,13 @@ def test_it_is_judged_from_its_first_picture(project: Project) -> None:
 def test_its_time_began_when_it_was_first_opened(project: Project) -> None:
     """What the first process wrote was written during the run."""
     project.replace(
-        "values: {status: refunded}", "values: {status: refunded}\n      - inserted: shop.audit\n        values: {what: {during: run}}"
+        "values: {status: refunded}",
+        "values: {status: refunded}\n      - inserted: shop.audit\n        values: {what: {during: run}}",
     )
-    project.replace("shop.refunds: {key: id}", "shop.refunds: {key: id}\n      shop.audit: {key: id, compare: {what: {kind: instant, zone: UTC}}}")
+    project.replace(
+        "shop.refunds: {key: id}",
+        "shop.refunds: {key: id}\n      shop.audit: {key: id, compare: {what: {kind: instant, zone: UTC}}}",
+    )
     project.shop.execute(
         "create trigger audited after insert on refunds begin "
         "insert into audit (what) values (strftime('%Y-%m-%d %H:%M:%f', 'now')); end"

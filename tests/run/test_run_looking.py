@@ -7,11 +7,11 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from support.shop import CONFIGURATION, Shop
 
 from guardrail import Configuration, GuardrailError, InputError
 from guardrail.run.live import Live
 from guardrail.run.looking import look_now
+from support.shop import CONFIGURATION, Shop
 
 INPUTS = {"order_id": 17, "amount": "19.90"}
 

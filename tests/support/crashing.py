@@ -11,9 +11,8 @@ import signal
 import sys
 from pathlib import Path
 
-from support.shop import Shop
-
 from guardrail import Guard
+from support.shop import Shop
 
 
 def main(folder: str, run_id: str, how: str) -> None:
