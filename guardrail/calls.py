@@ -77,6 +77,15 @@ class Judgement:
     failed_items: tuple[str, ...] = ()
     not_found: bool = False
 
+    @property
+    def said(self) -> str:
+        """The message for a record: with the items that were not done, the first ten by name."""
+        if not self.failed_items:
+            return self.message
+        more = len(self.failed_items) - 10
+        items = ", ".join(self.failed_items[:10]) + (f" and {more} more" if more > 0 else "")
+        return f"{self.message} (not done: {items})".lstrip()
+
 
 @dataclass(frozen=True, slots=True)
 class Stop:
@@ -129,7 +138,7 @@ class Verdict:
     `kind` is the first that applies of `stopped`, `agent_error`, `silent_failure`, `unverified`,
     `verified`. `findings` are attached whatever the kind; `open_holds` counts the failures nobody
     resolved; `alternative` names the branch of `any_of` that was judged; `because` says why a run is
-    `unverified`; `looks` counts how often the state was looked at while it settled.
+    `unverified` or `agent_error`, and why this alternative was judged where no single one applies; `looks` counts how often the state was looked at while it settled.
     """
 
     kind: VerdictKind

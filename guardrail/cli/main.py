@@ -95,7 +95,7 @@ def _ending() -> Generator[None]:
     except BrokenPipeError as error:
         hang_up()
         raise typer.Exit(Exit.CUT_SHORT) from error
-    except KeyboardInterrupt as error:
+    except (KeyboardInterrupt, typer.Abort) as error:
         raise typer.Exit(Exit.CUT_SHORT) from error
     except GuardrailError as error:
         _tell(str(error))

@@ -113,7 +113,8 @@ def _confirm(question: str, agreed: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise Misuse(f"{question}? There is nobody to ask: say --yes")
-    if not typer.confirm(shown(question).plain + "?", err=True):
+    if not typer.confirm(f"{shown(question)}?", err=True):
+        Screen(stderr=True).say(shown("nothing was deleted"))
         raise typer.Exit(Exit.GOOD)
 
 

@@ -90,7 +90,7 @@ def consequence(
     if action == "allow":
         return Consequence("allow", holds)
     if action == "stop":
-        return Consequence("stop", holds, Stop(judgement.outcome, number, call.name, judgement.message))
+        return Consequence("stop", holds, Stop(judgement.outcome, number, call.name, judgement.said))
     return _held(number, call, effect, judgement, retries=retries, holds=holds, series=series)
 
 
@@ -116,7 +116,7 @@ def _held(
         effect=effect,
         outcome=judgement.outcome,
         args=call.args,
-        detail=judgement.message,
+        detail=judgement.said,
         looked_for=judgement.not_found,
         retries=max((hold.retries + 1 for hold in retried), default=0),
         # A series is known from before the first failure; a failed retry does not end it.
@@ -125,7 +125,7 @@ def _held(
     doubtful = [h for h in retried if h.outcome == "in_doubt"]
     remaining = (*(h for h in holds if h not in retried or h in doubtful), hold)
     if hold.retries > retries and effect != "read":
-        stop = Stop("retries_used_up", number, call.name, f"failed {hold.retries + 1} times: {judgement.message}")
+        stop = Stop("retries_used_up", number, call.name, f"failed {hold.retries + 1} times: {judgement.said}")
         return Consequence("stop", remaining, stop)
     return Consequence("hold", remaining, opened=hold)
 

@@ -71,11 +71,11 @@ def pack(picture: Picture, redacted: Collection[str] = ()) -> bytes:
         "rows": store(picture.rows.values()),
         "keys": store(picture.rows) if apart else None,
     }
-    codes = None if picture.hashes is None else list(picture.hashes.values())
-    if picture.hashes is not None and codes is not None:
-        form |= {"hashed": store(picture.hashes), "hashes": list(map(len, codes))}
+    hashes = picture.hashes
+    if hashes is not None:
+        form |= {"hashed": store(hashes), "lengths": [len(code) for code in hashes.values()]}
     head = zlib.compress(json.dumps(form, separators=(",", ":")).encode(), _QUICK)
-    return b"".join((len(head).to_bytes(8), head, *(codes or ())))
+    return b"".join((len(head).to_bytes(8), head, *(hashes or {}).values()))
 
 
 def unpack(content: bytes) -> Picture:
@@ -85,20 +85,20 @@ def unpack(content: bytes) -> Picture:
     rows = _rows(form["rows"])
     width = len(form["key"])
     keys = [row[:width] for row in rows] if form["keys"] is None else _rows(form["keys"])
-    hashes = None
-    if "hashes" in form:
-        ends = list(accumulate(form["hashes"], initial=end))
-        codes = [content[begin:end] for begin, end in pairwise(ends)]
-        hashes = dict(zip(_rows(form["hashed"]), codes, strict=True))
     return Picture(
         table=form["table"],
         key=tuple(form["key"]),
         columns=tuple(form["columns"]),
         kinds=form["kinds"],
         rows=dict(zip(keys, rows, strict=True)),
-        hashes=hashes,
+        hashes=_hashes(form, content[end:]) if "lengths" in form else None,
         generated=frozenset(form["generated"]),
     )
+
+
+def _hashes(form: Stored, codes: bytes) -> dict[Key, bytes]:
+    ends = accumulate(form["lengths"], initial=0)
+    return dict(zip(_rows(form["hashed"]), (codes[begin:end] for begin, end in pairwise(ends)), strict=True))
 
 
 class _Columns:

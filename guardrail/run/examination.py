@@ -11,7 +11,7 @@ from guardrail.run.live import Live
 from guardrail.stores.store import Remark, Store, Table
 
 Tables = Mapping[str, Table]
-"""A store's tables by name."""
+"""A store's tables by name; names are folded, as databases tell them apart by their letters alone."""
 
 
 def examine(live: Live) -> tuple[Remark, ...]:
@@ -34,8 +34,7 @@ def _of_tools(live: Live) -> Iterator[Remark]:
 
 
 def _of_tasks(live: Live) -> Iterator[Remark]:
-    most = max((task.most_rows for task in live.configuration.tasks.values() if task.watch is None), default=0)
-    tables = {name: found for name, store in live.stores.items() if (found := _tables(store, most)) is not None}
+    tables = {name: found for name, store in live.stores.items() if (found := _tables(store)) is not None}
     for name in live.configuration.tasks:
         try:
             contract = live.contract(name)
@@ -46,30 +45,19 @@ def _of_tasks(live: Live) -> Iterator[Remark]:
             yield from _of_watches(contract, tables)
 
 
-def _tables(store: Store, most: int) -> Tables | None:
+def _tables(store: Store) -> Tables | None:
     """The tables of a store; None where it is away, which its own remarks say."""
     try:
-        return {table.name: table for table in store.tables(count_up_to=most)}
+        return {table.name.casefold(): table for table in store.tables(count_up_to=0)}
     except StoreError:
         return None
 
 
 def _of_watches(contract: LiveContract, tables: Mapping[str, Tables]) -> Iterator[Remark]:
-    if contract.watched is None and contract.looks:
-        for store in contract.stores:
-            yield from _of_size(contract, store, tables.get(store, {}))
     for watch in contract.watched or ():
         found = tables.get(watch.store)
         if found is not None:
-            yield from _of_watch(f"tasks.{contract.name}.watch.{watch.place}", watch, found.get(watch.table))
-
-
-def _of_size(contract: LiveContract, store: str, tables: Tables) -> Iterator[Remark]:
-    most = contract.task.most_rows
-    for table in tables.values():
-        if table.rows is not None and table.rows > most:
-            text = f"{store}.{table.name} has more than {most:,} rows: name the tables to watch, or raise most_rows"
-            yield Remark("error", f"tasks.{contract.name}", text)
+            yield from _of_watch(f"tasks.{contract.name}.watch.{watch.place}", watch, found.get(watch.table.casefold()))
 
 
 def _of_watch(place: str, watch: LiveWatch, table: Table | None) -> Iterator[Remark]:
@@ -78,7 +66,8 @@ def _of_watch(place: str, watch: LiveWatch, table: Table | None) -> Iterator[Rem
         return
     if watch.key is None and not table.key:
         yield Remark("error", place, "nothing tells its rows apart: declare a key")
-    unknown = sorted(set(_named(watch.declared, watch.key or ())) - set(table.columns))
+    known = {column.casefold() for column in (*table.columns, *(table.key or ()))}
+    unknown = [column for column in _named(watch.declared, watch.key or ()) if column.casefold() not in known]
     if unknown:
         yield Remark("error", place, f"the table has no column {', '.join(unknown)}")
 

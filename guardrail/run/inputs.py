@@ -58,12 +58,15 @@ class Inputs:
 
     def bind(self, tool: str, value: object) -> list[str]:
         """Bind what a good result of `tool` holds, once; the names that were bound."""
-        bound = [
-            late.name for late in self._late.values() if late.tool == tool and self._fits(late, resolve(value, late.at))
-        ]
-        for name in bound:
-            self.values[name] = resolve(value, self._late.pop(name).at)
-        return bound
+        found = {
+            late.name: fitting
+            for late in self._late.values()
+            if late.tool == tool and (fitting := _fitting(late, resolve(value, late.at))) is not MISSING
+        }
+        self.values.update(found)
+        for name in found:
+            del self._late[name]
+        return list(found)
 
     def restore(self, values: Mapping[str, object]) -> None:
         """Take over what an earlier process had bound."""

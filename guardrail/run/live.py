@@ -64,7 +64,7 @@ class Live:
                 "name the tables that the task watches, or raise most_rows",
             )
             for name, task in self.configuration.tasks.items()
-            if task.watch is None and task.expect is not None
+            if task.watch is None and (task.expect is not None or task.any_of)
             for store in (self.stores if task.stores is None else task.stores)
             for table in self._tables(store, task.most_rows)
             if table.rows is not None and table.rows > task.most_rows

@@ -390,7 +390,7 @@ class Standing:
             seconds=ended - step.started,
             result=self._result(step),
         )
-        message = self._shown(step, judgement.message) if judgement.message else ""
+        message = self._shown(step, judgement.said) if judgement.said else ""
         self._ledger.record(
             OutcomeRecord(
                 self.run,

@@ -13,14 +13,14 @@ def verdict_of(state: Outcome, *, stop: Stop | None, agent_error: str | None, op
     be made, nor by a stop.
     """
     kind = _kind(state, stop, agent_error)
-    because = agent_error or "" if kind == "agent_error" else state.because or _not_checked(state.findings)
+    because = _because(kind, state, agent_error)
     return Verdict(
         kind,
         state.findings,
         stop=stop,
         open_holds=open_holds,
         alternative=state.alternative,
-        because=because if kind in ("agent_error", "unverified") else "",
+        because=because,
         looks=state.looks,
     )
 
@@ -34,6 +34,16 @@ def _kind(state: Outcome, stop: Stop | None, agent_error: str | None) -> Verdict
     if any(finding.kind != "check_error" for finding in counted):
         return "silent_failure"
     return "unverified" if counted or state.because else "verified"
+
+
+def _because(kind: VerdictKind, state: Outcome, agent_error: str | None) -> str:
+    match kind:
+        case "agent_error":
+            return agent_error or ""
+        case "unverified":
+            return state.because or state.note or _not_checked(state.findings)
+        case _:
+            return state.note
 
 
 def _not_checked(findings: tuple[Finding, ...]) -> str:

@@ -20,6 +20,7 @@ from guardrail.run.checks import State, answered, asked_of, finding, outcome_of
 from guardrail.run.contracts import LiveCheck, LiveContract, LiveWatch, StoredQuery
 from guardrail.run.inputs import Inputs
 from guardrail.run.kept import as_picture, rows_of, truth_of
+from guardrail.state.differences import unseen
 from guardrail.state.evidence import Evidence
 from guardrail.state.expectations import Verified, keys_wanted, unsettled, verify
 from guardrail.state.matching import Window
@@ -36,18 +37,23 @@ Answers: TypeAlias = Mapping[Label, Answer]
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 """How many seconds lie between two looks while the state settles: at first, and at most."""
 
+MOST_ASKED_FOR = 1_000
+"""How many new and changed rows of one big table are asked for, to tell what stands in them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What the state came to: the findings, which alternative was judged, how often it was looked at.
 
-    `because` says why nothing could be judged; it is empty when the contract was.
+    `because` says why nothing could be judged; it is empty when the contract was. `note` says why this
+    alternative was judged, where no single one applies.
     """
 
     findings: tuple[Finding, ...] = ()
     alternative: str | None = None
     looks: int = 0
     because: str = ""
+    note: str = ""
 
 
 Judging: TypeAlias = Generator[Need, object, Outcome]
@@ -175,12 +181,15 @@ class Verification:
             yield Pause(min(pause, left))
             pause = min(pause * 2, LONGEST_PAUSE)
         trace.close(verified.findings, looks, time.monotonic() - started)
-        return Outcome(verified.findings, verified.alternative, looks)
+        return Outcome(verified.findings, verified.alternative, looks, note=verified.note)
 
     def _verify(self, contract: LiveContract, before: _Before, trace: VerifyTrace) -> Verified:
         """One look at the state, in one snapshot of each store, and what it comes to."""
-        answers = self._look(self._after_questions(contract, before), trace)
-        after = {watch.place: _picture(answers["picture", watch.place]) for watch in self._watched}
+        answers, after = self._after(contract, before, {}, trace)
+        unknown = _unknown(before.pictures, after)
+        if unknown:
+            # What stands in new and changed rows of a big table is known only by asking for them.
+            answers, after = self._after(contract, before, unknown, trace)
         state = State(self._inputs.values, before.pictures, after, self._stores)
         evidence = Evidence(
             inputs=self._inputs.values,
@@ -193,11 +202,18 @@ class Verification:
                 branch: [f for check in checks for f in self._check(check, f"{branch}.", answers, state, trace)]
                 for branch, checks in contract.branch_checks.items()
             },
-            secret=self._secret,
+            secret=self._secret.union(_secret_columns(after.values())),
         )
         verified = verify(contract.contract, evidence)
         found = [f for check in contract.checks for f in self._check(check, "", answers, state, trace)]
-        return Verified((*verified.findings, *found), verified.alternative)
+        return Verified((*verified.findings, *found), verified.alternative, verified.note)
+
+    def _after(
+        self, contract: LiveContract, before: _Before, pinned: Mapping[str, tuple[Key, ...]], trace: VerifyTrace
+    ) -> tuple[Answers, dict[str, Picture | Unanswered]]:
+        """The answers of one look at the end, and the pictures among them."""
+        answers = self._look(self._after_questions(contract, before, pinned), trace)
+        return answers, {watch.place: _picture(answers["picture", watch.place]) for watch in self._watched}
 
     # Questions and answers.
 
@@ -223,13 +239,16 @@ class Verification:
             asked["picture", watch.place] = watch.store, self._photograph(watch, keys, None)
         return asked
 
-    def _after_questions(self, contract: LiveContract, before: _Before) -> dict[Label, tuple[str, Question]]:
+    def _after_questions(
+        self, contract: LiveContract, before: _Before, pinned: Mapping[str, tuple[Key, ...]]
+    ) -> dict[Label, tuple[str, Question]]:
         asked: dict[Label, tuple[str, Question]] = {}
         for watch in self._watched:
             seen = before.pictures[watch.place]
             form = seen.hashes is not None if isinstance(seen, Picture) else None
             keys = tuple(seen.rows) if isinstance(seen, Picture) and form else ()
-            asked["picture", watch.place] = watch.store, self._photograph(watch, keys, form)
+            more = tuple(key for key in pinned.get(watch.place, ()) if key not in keys)
+            asked["picture", watch.place] = watch.store, self._photograph(watch, (*keys, *more), form)
         named = [("", contract.checks), *((f"{b}.", c) for b, c in contract.branch_checks.items())]
         for prefix, checks in named:
             for check in checks:
@@ -337,6 +356,24 @@ class Verification:
                 self._ledger.keep_picture(self._run, picture, redacted)
             except LedgerError as error:
                 self._trace.log.warning("guardrail.picture_not_kept", table=picture.table, why=str(error))
+
+
+def _unknown(
+    before: Mapping[str, Picture | Unanswered], after: Mapping[str, Picture | Unanswered]
+) -> dict[str, tuple[Key, ...]]:
+    """The keys of new and changed rows of which only the hash is known, by table; of a flood of them, the first."""
+    found = {
+        place: unseen(before_picture, picture)[:MOST_ASKED_FOR]
+        for place, picture in after.items()
+        if isinstance(picture, Picture) and isinstance(before_picture := before[place], Picture)
+    }
+    return {place: keys for place, keys in found.items() if keys}
+
+
+def _secret_columns(pictures: Iterable[Picture | Unanswered]) -> frozenset[str]:
+    """The columns whose names look like a secret's."""
+    columns = (c for picture in pictures if isinstance(picture, Picture) for c in picture.columns)
+    return frozenset(filter(is_secret, columns))
 
 
 def _tables_in(found: Mapping[str, Picture], contract: LiveContract) -> tuple[LiveWatch, ...]:

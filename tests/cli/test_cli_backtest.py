@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from support.command_line import ENVIRON, arguments, command
+from support.command_line import ENVIRON, arguments, command, on_terminal
 
 TABLES = {
     "orders": {"key": ["id"], "rows": [{"id": 17, "status": "paid"}, {"id": 18, "status": "paid"}]},
@@ -196,6 +196,13 @@ tools:
 
 def test_only_so_many_runs_are_replayed(folder: Path) -> None:
     assert command("backtest", folder, "--limit", 2, "--json").json["runs"] == 2
+
+
+def test_progress_is_shown_on_a_terminal_only(folder: Path, tmp_path: Path) -> None:
+    assert "5/5" in on_terminal("backtest", folder, folder=tmp_path, typed="").out
+    ended = on_terminal("backtest", folder, folder=tmp_path)
+    assert "5/5" not in ended.out
+    assert ended.err == ""
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,9 @@ stores: {shop: {url: "sqlite:///shop.db"}}
 tasks: {look: {most_rows: 1, expect: nothing}}
 """
     )
-    assert places(project, "error") == ["tasks.look"]
+    assert places(project, "error") == ["configuration"]
+    project.replace("expect: nothing", "any_of: {here: {expect: nothing}, there: {expect: nothing}}")
+    assert places(project, "error") == ["configuration"]
     project.replace("most_rows: 1", "most_rows: 2")
     assert places(project, "error") == []
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -15,38 +14,12 @@ import pytest
 
 from guardrail.cli.exits import Exit
 from guardrail.cli.main import COMMANDS
-from support.command_line import ENVIRON, Ended, arguments, command, process
+from support.command_line import ENVIRON, arguments, command, on_terminal, process
 from support.project import Project
 
 CHECKOUT = Path(__file__).parents[2]
 
 FAILURE = '{"error": "no"}'
-
-
-def on_terminal(*args: object, folder: Path, **environ: str) -> Ended:
-    """Run a command whose stdout is a terminal; stderr is not."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        arguments(*args),
-        cwd=folder,
-        env={**ENVIRON, "TERM": "xterm-256color", **environ},
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=subprocess.PIPE,
-    ) as running:
-        os.close(theirs)
-        out = b"".join(iter(lambda: _read(ours), b""))
-        assert running.stderr is not None
-        err = running.stderr.read()
-    os.close(ours)
-    return Ended(running.returncode, out.decode(), err.decode())
-
-
-def _read(terminal: int) -> bytes:
-    try:
-        return os.read(terminal, 65536)
-    except OSError:  # how a terminal says that the other side has closed it
-        return b""
 
 
 def test_the_version_is_told(project: Project) -> None:

@@ -26,7 +26,7 @@ from guardrail.ledger.records import (
     UserTurn,
     VerdictRecord,
 )
-from support.command_line import Ended, command
+from support.command_line import Ended, command, on_terminal
 from support.project import Project
 
 BEGAN = 1_796_000_000.0  # 2026-11-30 00:53:20 UTC
@@ -293,6 +293,16 @@ def test_who_cannot_be_asked_must_have_agreed(story: Story) -> None:
     assert (ended.code, ended.out) == (2, "")
     assert "say --yes" in ended.err
     assert command("runs", "show", "refund-17").code == 0
+
+
+@pytest.mark.parametrize(("typed", "left", "code"), [("n\n", 1, 0), ("y\n", 0, 0), ("\x04", 1, 130)])
+def test_who_can_be_asked_is_asked(story: Story, project: Project, typed: str, left: int, code: int) -> None:
+    tell_all(story)
+    story.ledger.flush()
+    ended = on_terminal("runs", "delete", "refund-17", folder=project.folder, typed=typed)
+    assert "Delete run refund-17? [y/N]" in ended.out
+    assert ended.code == code
+    assert len(command("runs", "list", "--json").json["runs"]) == left
 
 
 @pytest.mark.parametrize(

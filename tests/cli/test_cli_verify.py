@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import sqlite3
@@ -13,7 +14,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from support import crashing
-from support.command_line import ENVIRON, command
+from support.command_line import ENVIRON, command, on_terminal
 from support.project import Project
 
 NOW = ("refund_order", "--input", "order_id=17", "--input", "amount=19.90")
@@ -62,6 +63,14 @@ def test_what_is_wrong_is_told_even_where_not_all_can_be_checked(project: Projec
     ]
     assert ended.json["findings"][0]["key"] == {"id": 17}
     assert len(ended.json["not_checkable"]) == 2
+
+
+def test_on_a_terminal_the_further_lines_of_a_finding_are_indented(project: Project) -> None:
+    ended = on_terminal("verify", *NOW, folder=project.folder, NO_COLOR="1")
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in ended.lines]
+    start = next(number for number, line in enumerate(lines) if line.startswith("  ? shop.orders"))
+    assert lines[start + 1].startswith("    ")
+    assert max(map(len, lines)) <= 80
 
 
 def test_a_look_leaves_nothing_behind(project: Project) -> None:

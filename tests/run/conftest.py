@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.shop import Guards, Shop
 
 from guardrail import Guard
+from support.shop import Guards, Shop
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.shop import Guards, Shop
 
 from guardrail import Guard, Run, RunStopped
+from support.shop import Guards, Shop
 
 Tools = dict[str, Callable[..., Any]]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from support.shop import Guards, Shop
 
 from guardrail import Guard, RunStopped, SilentFailure, Verdict
+from support.shop import Guards, Shop
 
 INPUTS = {"order_id": 17, "amount": "19.90"}
 

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections import UserDict
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -87,23 +88,14 @@ def test_all_questions_of_a_look_are_answered_from_one_moment(database: Callable
     path = database(
         "PRAGMA journal_mode = wal; CREATE TABLE orders (id INTEGER PRIMARY KEY, n); INSERT INTO orders VALUES (1, 0);"
     )
-
-    def meddle(n: int) -> int:
-        write(path, "UPDATE orders SET n = n + 1")
-        return n
-
-    def connect() -> sqlite3.Connection:
-        connection = sqlite3.connect(path)
-        connection.create_function("meddle", 1, meddle)
-        return connection
-
-    store = open_store("shop", connect, 5)
+    store = open_store("shop", path, 5)
     plain = ask("SELECT n FROM orders")
-    meddling = ask("SELECT meddle(n) AS n FROM orders", functions=frozenset({"meddle"}))
-    answers = store.look([plain, meddling, plain, ORDERS])
-    assert answers[0] == answers[1] == answers[2] == Rows(("n",), ((0,),))
-    assert isinstance(answers[3], Picture)
-    assert answers[3].rows == {(1,): (1, 0)}
+    values = Meddling(lambda: write(path, "UPDATE orders SET n = n + 1"))
+    meddling = Ask(prove("SELECT n FROM orders WHERE id = :it", "sqlite"), values)
+    answers = store.look([meddling, plain, ORDERS])
+    assert answers[0] == answers[1] == Rows(("n",), ((0,),))
+    assert isinstance(answers[2], Picture)
+    assert answers[2].rows == {(1,): (1, 0)}
     assert store.look([plain]) == [Rows(("n",), ((1,),))]
 
 
@@ -122,28 +114,32 @@ def test_a_shared_database_in_memory_is_read_through_a_factory() -> None:
         assert status(store) == "refunded"
 
 
+class Meddling(UserDict[str, object]):
+    """Values that let somebody write while they are bound, in the middle of a look."""
+
+    def __init__(self, meddle: Callable[[], object]) -> None:
+        super().__init__(it=1)
+        self.meddle = meddle
+
+    def __getitem__(self, name: str) -> object:
+        self.meddle()
+        return super().__getitem__(name)
+
+
 def test_a_shared_database_in_memory_is_frozen_as_a_whole() -> None:
     where = "file:frozen?mode=memory&cache=shared"
     refused: list[str] = []
     with closing(sqlite3.connect(where, uri=True, isolation_level=None)) as agent:
-        agent.executescript(
-            "CREATE TABLE a (n); CREATE TABLE b (n); INSERT INTO a VALUES (0); INSERT INTO b VALUES (0);"
-        )
+        agent.executescript("CREATE TABLE a (n); CREATE TABLE b (n); INSERT INTO b VALUES (0);")
 
-        def meddle(n: int) -> int:
+        def meddle() -> None:
             try:
                 agent.execute("UPDATE b SET n = n + 1")
             except sqlite3.OperationalError as error:
                 refused.append(str(error))
-            return n
 
-        def connect() -> sqlite3.Connection:
-            connection = sqlite3.connect(where, uri=True)
-            connection.create_function("meddle", 1, meddle)
-            return connection
-
-        store = open_store("shop", connect, 5)
-        meddling = ask("SELECT meddle(n) AS n FROM a", functions=frozenset({"meddle"}))
+        store = open_store("shop", lambda: sqlite3.connect(where, uri=True), 5)
+        meddling = Ask(prove("SELECT count(*) AS n FROM a WHERE n = :it", "sqlite"), Meddling(meddle))
         answers = store.look([meddling, ask("SELECT n FROM b"), ask("SELECT n FROM missing")])
     assert answers[1] == Rows(("n",), ((0,),))
     assert refused == ["database table is locked: b"]

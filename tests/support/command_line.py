@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -75,3 +76,34 @@ def process(*args: object, folder: Path, input: str | None = None, **environ: st
         timeout=60,
     )
     return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+
+def on_terminal(*args: object, folder: Path, typed: str | None = None, **environ: str) -> Ended:
+    """Run a command whose stdout is a terminal; with something `typed`, its stdin and stderr are too.
+
+    What it writes to stderr is then part of `out`, as on any terminal.
+    """
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        arguments(*args),
+        cwd=folder,
+        env={**ENVIRON, "TERM": "xterm-256color", **environ},
+        stdin=subprocess.DEVNULL if typed is None else theirs,
+        stdout=theirs,
+        stderr=subprocess.PIPE if typed is None else theirs,
+        start_new_session=True,
+    ) as running:
+        os.close(theirs)
+        if typed is not None:
+            os.write(ours, typed.encode())
+        out = b"".join(iter(lambda: _read(ours), b""))
+        err = b"" if running.stderr is None else running.stderr.read()
+    os.close(ours)
+    return Ended(running.returncode, out.decode().replace("\r\n", "\n"), err.decode())
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # how a terminal says that the other side has closed it
+        return b""
