@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from guardrail.calls import Effect, ToolCall
 from guardrail.decide.rules import Actions
@@ -133,7 +133,7 @@ def _by_argument(declared: EffectByArgument) -> Callable[[Mapping[str, object]],
     def effect(args: Mapping[str, object]) -> Effect:
         value: object = args
         for name in path:
-            value = value.get(name) if isinstance(value, Mapping) else None
+            value = cast("Mapping[str, object]", value).get(name) if isinstance(value, Mapping) else None
         return effects.get(_exact(value), "unknown") if isinstance(value, (str, int)) else "unknown"
 
     return effect

@@ -86,7 +86,7 @@ def _below(recorded: RecordedCall, hold: RecordedHold | None, history: RunHistor
     elif outcome is not None and outcome.message:
         yield shown(outcome.message, "dim")
     if outcome is not None and outcome.rule:
-        yield shown(outcome.rule, "yellow")
+        yield shown(outcome.rule.replace("_", " "), "yellow")
     if hold is not None and hold.resolved is None:
         yield shown("held to the end", "yellow")
     elif hold is not None and hold.resolved is not None:

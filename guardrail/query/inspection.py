@@ -18,7 +18,7 @@ from sqlglot.dialects.sqlite import SQLite
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
 from guardrail.errors import QueryRefused
-from guardrail.query.proof import Dialect, Query
+from guardrail.query.proved import Dialect, Query
 from guardrail.query.vocabulary import FUNCTIONS, NODES, is_internal
 
 LONGEST: Final = 50_000

@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal, TypeAlias, get_args
 
 from guardrail.errors import QueryRefused
+from guardrail.query.proved import DIALECTS, Dialect, Query
 
-Dialect: TypeAlias = Literal["sqlite", "postgres", "mysql"]
-"""The dialects that can be proved; `mysql` also covers MariaDB."""
-
-DIALECTS: Final[tuple[Dialect, ...]] = get_args(Dialect)
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A query, or a condition, that was proved to only read.
-
-    `text` is what was written, `rendered` what is executed: written anew from the checked tree, without
-    comments, identifiers quoted, parameters in the way of the dialect's driver (sqlite `:name`, postgres `$1`
-    by position in `parameters`, mysql `%(name)s` with a literal `%` doubled). `parameters` are the names to
-    bind, each once; `tables` the tables read, sorted, without those that a WITH defines;
-    `functions` the further functions that the caller allowed.
-    """
-
-    text: str
-    dialect: Dialect
-    rendered: str
-    parameters: tuple[str, ...]
-    tables: tuple[str, ...]
-    functions: frozenset[str] = frozenset()
+__all__ = ["Dialect", "Query", "prove", "prove_condition"]
 
 
 def prove(text: str, dialect: str | None, *, functions: frozenset[str] = frozenset()) -> Query:

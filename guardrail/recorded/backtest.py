@@ -79,7 +79,7 @@ class BacktestReport:
     @property
     def state(self) -> dict[str, int]:
         """The confusion of the state's verdict with its label."""
-        counts = dict.fromkeys(("true_positive", "false_positive", "true_negative", "false_negative", "unverified"), 0)
+        counts: dict[str, int] = dict.fromkeys(_CONFUSION, 0)
         for run in self.replayed:
             counts[_confusion(run)] += 1
         return counts
@@ -280,6 +280,9 @@ def _is_replayable(requirement: Requirement) -> bool:
         references = compile_expression(requirement.cel, CEL_NAMES).references
         return "inputs" not in {reference.partition(".")[0] for reference in references}
     return not isinstance(requirement, SqlRequirement)
+
+
+_CONFUSION = ("true_positive", "false_positive", "true_negative", "false_negative", "unverified")
 
 
 def _confusion(run: Replayed) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import Any, cast
 
 from guardrail.calls import Finding, Stop, Verdict
 from guardrail.decide.holds import Hold
@@ -118,4 +118,4 @@ def _hold(record: HoldRecord) -> Hold:
 def _arguments(text: str) -> dict[str, Any]:
     """Redacted arguments read back: enough to tell a retry, unless what tells it is a secret."""
     found = json.loads(text)
-    return found if isinstance(found, dict) else {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}

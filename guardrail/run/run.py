@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Generator, Mapping
 from contextvars import ContextVar, Token
 from types import FrameType, TracebackType
@@ -149,7 +148,7 @@ class Run:
 
     def __enter__(self) -> Run:
         """Open the run: it is recorded, and the before-picture is taken."""
-        self._begin(_is_generator(sys._getframe(1)))
+        self._begin(_is_generator(inspect.currentframe()))
         self._open()
         return self
 
@@ -166,7 +165,7 @@ class Run:
 
     async def __aenter__(self) -> Run:
         """Open the run; what blocks is done off the loop."""
-        self._begin(_is_generator(sys._getframe(1)))
+        self._begin(_is_generator(inspect.currentframe()))
         await asyncio.to_thread(self._open)
         return self
 
@@ -262,13 +261,14 @@ def _named(error: BaseException) -> str:
     return f"the agent raised {type(error).__name__}"
 
 
-def _is_generator(frame: FrameType) -> bool:
-    """Whether a run is entered by a generator.
+def _is_generator(entering: FrameType | None) -> bool:
+    """Whether a run is entered by a generator; takes the frame of `__enter__`.
 
     A generator shares the context of whoever reads it: what it makes current would be current for its reader
     between two items, and for other generators of that reader.
     """
-    return bool(frame.f_code.co_flags & (inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR))
+    caller = entering.f_back if entering is not None else None
+    return caller is not None and bool(caller.f_code.co_flags & (inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR))
 
 
 def _in_loop() -> bool:

@@ -390,7 +390,8 @@ class Standing:
             seconds=ended - step.started,
             result=self._result(step),
         )
-        message = self._shown(step, judgement.said) if judgement.said else ""
+        said = judgement.said
+        message = self._shown(step, said) if said else ""
         self._ledger.record(
             OutcomeRecord(
                 self.run,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import TypeAlias, cast
@@ -64,9 +64,9 @@ class _Before:
     """What was seen when the run opened, or when its last input was bound; `at` None: nothing was."""
 
     at: datetime | None
-    lets: Mapping[str, tuple[dict[str, object], ...] | Unanswered] = field(default_factory=dict)
-    whens: Mapping[str, bool | Unanswered] = field(default_factory=dict)
-    pictures: dict[str, Picture | Unanswered] = field(default_factory=dict)
+    lets: Mapping[str, tuple[dict[str, object], ...] | Unanswered]
+    whens: Mapping[str, bool | Unanswered]
+    pictures: Mapping[str, Picture | Unanswered]
 
 
 class Verification:

@@ -37,7 +37,8 @@ def beside(
     rounds: int = ROUNDS,
 ) -> tuple[float, float, float]:
     """Medians of the work and of its plain form, taken in turn, and of their ratio round by round."""
-    work(), plain()
+    work()
+    plain()
     pairs = [(clock(work, times), clock(plain, times)) for _ in range(rounds)]
     ratios = [one / max(other, 1e-9) for one, other in pairs]
     return statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs), statistics.median(ratios)
@@ -55,7 +56,7 @@ def in_fresh_process(code: str, rounds: int = 7) -> float:
 def say(what: str, **figures: object) -> None:
     """Print one line of JSON."""
     rounded = {name: round(value, 2) if isinstance(value, float) else value for name, value in figures.items()}
-    print(json.dumps({"what": what, **rounded}), flush=True)  # noqa: T201 - that is what a benchmark is for
+    print(json.dumps({"what": what, **rounded}), flush=True)
 
 
 def compiled() -> None:

@@ -11,14 +11,13 @@ import sqlite3
 import sys
 import tempfile
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring import beside, compiled, cpu, in_fresh_process, say, wall
-
 from guardrail import Configuration, Guard
 from guardrail.pictures import Picture
 from guardrail.stores.opening import open_store
@@ -55,7 +54,7 @@ def sdk() -> dict[str, Any]:
 
 
 @contextmanager
-def guarded(folder: Path, count: int = 1, **providers: Any) -> Iterator[Lookup]:
+def guarded(folder: Path, count: int = 1, **providers: Any) -> Generator[Lookup, None, None]:
     """The no-op read in an open run."""
     ledger = str(Path(tempfile.mkdtemp(dir=folder)) / "ledger.db")
     with Guard(Configuration.model_validate({"ledger": ledger, "tools": tools(count)}), **providers) as guard:
@@ -169,7 +168,9 @@ def _bare_hashed(path: Path) -> list[tuple[Any, ...]]:
 
     connection = sqlite3.connect(path)
     connection.create_function("row_hash", -1, row_hash, deterministic=True)
-    found = connection.execute(_WHOLE.replace("id, customer", "id, row_hash(customer").replace("paid from", "paid) from")).fetchall()
+    found = connection.execute(
+        _WHOLE.replace("id, customer", "id, row_hash(customer").replace("paid from", "paid) from")
+    ).fetchall()
     connection.close()
     return found
 
@@ -186,7 +187,9 @@ def starting(folder: Path) -> None:
 
 
 def _configuration(folder: Path) -> str:
-    sqlite3.connect(folder / "shop.db").executescript("create table if not exists orders (id integer primary key, status)")
+    sqlite3.connect(folder / "shop.db").executescript(
+        "create table if not exists orders (id integer primary key, status)"
+    )
     lines = ["version: 1", "ledger: memory", "stores:", f"  shop: {{url: 'sqlite:///{folder / 'shop.db'}'}}", "tools:"]
     for n in range(50):
         lines += [
@@ -195,7 +198,7 @@ def _configuration(folder: Path) -> str:
             "    args: {amount: {type: decimal, above: 0}}",
             "    requires:",
             f"      - {{store: shop, sql: \"select status = 'paid' from orders where id = :id + {n}\"}}",
-            f'      - {{cel: "args.amount != \'{n}\'"}}',
+            f"      - {{cel: \"args.amount != '{n}'\"}}",
         ]
     lines.append("tasks:")
     for n in range(50):

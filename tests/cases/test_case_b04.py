@@ -46,7 +46,7 @@ def test_errors_stop_the_run_although_the_transport_was_well(body: dict[str, obj
 def test_errors_beside_data_are_partial_and_stop_unless_a_tool_is_declared_to_allow_it() -> None:
     seen = answered(HALF)
     assert seen.stopped
-    assert (seen.outcome.outcome, seen.outcome.message) == ("partial", "b timed out (at b)")
+    assert (seen.outcome.outcome, seen.outcome.message) == ("partial", "b timed out (at b) (not done: b)")
     allowed = answered(HALF, outcomes={"partial": "allow"})
     assert allowed.went_on
     assert allowed.outcome.outcome == "partial"

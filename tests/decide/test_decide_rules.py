@@ -5,10 +5,11 @@ from __future__ import annotations
 from guardrail.calls import Effect, Judgement, Outcome, Stop, ToolCall
 from guardrail.decide.holds import Hold
 from guardrail.decide.operations import Operation, after, repeat
-from guardrail.decide.rules import Consequence, Refusal, after_user_turn, consequence, of_repeat, under_holds
+from guardrail.decide.rules import Actions, Consequence, Refusal, after_user_turn, consequence, of_repeat, under_holds
 
-HOLDING = {(o, e): "hold" for o in ("error", "rejected", "empty", "in_doubt") for e in ("read", "write", "unknown")}
-ACTIONS = {**HOLDING, ("empty_list", "read"): "allow"}
+EFFECTS: tuple[Effect, ...] = ("read", "write", "unknown")
+HELD = ("error", "rejected", "empty", "in_doubt")
+ACTIONS: Actions = {**{(o, e): "hold" for o in HELD for e in EFFECTS}, ("empty_list", "read"): "allow"}
 
 
 def judged(
@@ -44,7 +45,7 @@ def test_an_empty_list_opens_none_and_an_empty_lookup_does() -> None:
 
 
 def test_an_empty_last_page_ends_a_listing_that_found_something() -> None:
-    stopping = {("empty_list", "read"): "stop"}
+    stopping: Actions = {("empty_list", "read"): "stop"}
     last = ToolCall("list_tickets", {"queue": "a", "page_token": "p2"})
 
     def action(earlier: dict[str, object] | None) -> str:
@@ -93,7 +94,7 @@ def test_a_failed_retry_takes_the_place_of_the_hold_and_counts() -> None:
 
 def test_retries_have_a_cap() -> None:
     holds: tuple[Hold, ...] = ()
-    actions = []
+    actions: list[str] = []
     for number in range(1, 5):
         result = judged("error", holds=holds, retries=2, number=number, id=1)
         holds = result.holds

@@ -26,8 +26,6 @@ Calls = Callable[..., CallRecord]
 Outcomes = Callable[..., OutcomeRecord]
 Children = Callable[[str], subprocess.Popen[str]]
 
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-
 
 def line(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
@@ -155,7 +153,6 @@ os.rename(sys.argv[1], sys.argv[1] + ".gone")
     assert "was deleted or replaced" in done.stderr
 
 
-@needs_fork
 class TestAFork:
     def test_parent_and_child_go_on_each_for_itself(
         self, ledger: Ledger, run_record: Runs, call_record: Calls, outcome_record: Outcomes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -30,7 +31,7 @@ def test_a_lookup_that_finds_nothing_holds_writes_and_lets_reads_go_on(guard: Gu
 
 
 def test_the_model_may_try_again_what_failed(guard: Guard, shop: Shop) -> None:
-    answers = iter([{"error": "busy"}, {"ok": True}])
+    answers: Iterator[dict[str, object]] = iter([{"error": "busy"}, {"ok": True}])
 
     def ship(order_id: int) -> dict[str, object]:
         return next(answers)
@@ -189,7 +190,7 @@ def test_a_turn_of_the_user_resolves_what_failed(guard: Guard, shop: Shop) -> No
 
 
 def test_a_write_in_doubt_is_not_the_users_to_resolve_nor_to_be_repeated(guard: Guard, shop: Shop) -> None:
-    def charge(order_id: int, amount: str) -> None:
+    def charge(order_id: int, amount: object) -> None:
         shop.calls.append("charge")
         raise TimeoutError("no answer within 30 s")
 

@@ -7,7 +7,7 @@ import functools
 import gc
 import inspect
 import threading
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Awaitable, Generator
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_a_guarded_tool_keeps_its_name_doc_and_signature(guard: Guard, shop: Sho
 
 
 async def test_an_asynchronous_tool_of_any_make_is_awaited(guard: Guard) -> None:
-    def disguised(order_id: int) -> object:
+    def disguised(order_id: int) -> Awaitable[str]:
         return fetch(order_id)
 
     async with guard.run() as run:
