@@ -101,13 +101,15 @@ class RunStopped(GuardrailError):
     """The guard ended the run.
 
     Raised by leaving `guard.run()`, whatever the framework made of the signal before. `stop` says
-    which call ended the run and why, `verdict` what the state came to.
+    which call ended the run and why, `verdict` what the state came to. `others` are the stops of calls that
+    were under way beside it and would have ended the run too.
     """
 
-    def __init__(self, stop: Stop, verdict: Verdict | None = None) -> None:
+    def __init__(self, stop: Stop, verdict: Verdict | None = None, others: Sequence[Stop] = ()) -> None:
         self.stop = stop
         self.verdict = verdict
-        super().__init__(str(stop))
+        self.others = tuple(others)
+        super().__init__("; and ".join(map(str, (stop, *self.others))))
 
 
 class SilentFailure(GuardrailError):

@@ -133,10 +133,14 @@ def _by_argument(declared: EffectByArgument) -> Callable[[Mapping[str, object]],
     def effect(args: Mapping[str, object]) -> Effect:
         value: object = args
         for name in path:
-            value = cast("Mapping[str, object]", value).get(name) if isinstance(value, Mapping) else None
+            value = _at(value, name)
         return effects.get(_exact(value), "unknown") if isinstance(value, (str, int)) else "unknown"
 
     return effect
+
+
+def _at(value: object, name: str) -> object:
+    return cast("Mapping[str, object]", value).get(name) if isinstance(value, Mapping) else None
 
 
 def _exact(value: object) -> tuple[bool, object]:

@@ -45,11 +45,11 @@ _OPENERS: Final = {TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType
 _ROOTS: Final = (exp.Select, exp.SetOperation, exp.Values, exp.Subquery)
 _DEEPER: Final = {TokenType.L_PAREN: 1, TokenType.L_BRACKET: 1, TokenType.R_PAREN: -1, TokenType.R_BRACKET: -1}
 
-_BLOCK: Final = r"/\*(?!M?!)(?:[^*/]|\*(?!/)|/(?!\*))*\*/"
+_BLOCK: Final = r"/\*(?!M?!)(?:[^*/]|\*(?!/)|/(?!\*))*+\*/"
 _BETWEEN: Final[dict[Dialect, re.Pattern[str]]] = {
-    "sqlite": re.compile(rf"(?:\s|{_BLOCK}|--[^\n]*)*"),
-    "postgres": re.compile(rf"(?:\s|{_BLOCK}|--[^\n]*)*"),
-    "mysql": re.compile(rf"(?:\s|{_BLOCK}|--(?:\s[^\n]*)?(?:\n|$)|\#[^\n]*)*"),
+    "sqlite": re.compile(rf"(?:\s|{_BLOCK}|--[^\n]*+)*+"),
+    "postgres": re.compile(rf"(?:\s|{_BLOCK}|--[^\n]*+)*+"),
+    "mysql": re.compile(rf"(?:\s|{_BLOCK}|--(?=\s|$)[^\n]*+|\#[^\n]*+)*+"),
 }
 """What may stand between tokens: blanks, and comments that every server ends where the parser does."""
 _EXECUTABLE: Final = re.compile(r"/\*M?!")
@@ -319,7 +319,7 @@ def _check_syntax(written: str, parameters: tuple[str, ...], condition: bool) ->
         try:
             blank.execute(f"EXPLAIN {'SELECT ' if condition else ''}{written}", dict.fromkeys(parameters))
         except sqlite3.Error as error:
-            if "syntax error" in str(error):
+            if _SYNTAX_ERROR.fullmatch(str(error)):
                 raise QueryRefused(f"SQLite cannot read it: {error} in {_clipped(written)}") from None
 
 

@@ -23,6 +23,7 @@ from guardrail.declare.loading import load
 from guardrail.errors import ConfigurationError, LedgerError, RunNotOpen
 from guardrail.ledger.ledger import Ledger
 from guardrail.ledger.records import RunHistory, RunRecord
+from guardrail.ledger.transactions import RunTaken
 from guardrail.run.history import holds_of, inputs_of, operations_of, stop_of
 from guardrail.run.inputs import Inputs
 from guardrail.run.live import Live, ledger_path
@@ -242,6 +243,8 @@ class Guard:
         )
         try:
             self._ledger.open_run(record)
+        except RunTaken:
+            raise
         except LedgerError as error:
             # Reads may go on; the first write will be refused by the same fault, with a clear error.
             trace.log.error("guardrail.ledger_error", why=str(error))

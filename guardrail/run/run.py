@@ -238,10 +238,10 @@ class Run:
         stop = verdict.stop
         if _wins(error):
             if stop is not None and error is not None:
-                error.__context__ = RunStopped(stop, verdict)
+                error.__context__ = RunStopped(stop, verdict, self._standing.others)
             return False
         if stop is not None:
-            raise RunStopped(stop, verdict) from error
+            raise RunStopped(stop, verdict, self._standing.others) from error
         if verdict.kind == "silent_failure" and self._raises:
             raise SilentFailure(verdict)
         return False

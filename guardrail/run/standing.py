@@ -30,6 +30,9 @@ from guardrail.telemetry.logs import get_logger
 from guardrail.telemetry.redaction import hidden_values, redact_text, snapshot_text
 from guardrail.telemetry.traces import RunTrace
 
+MOST_OTHERS = 20
+"""So many further stops are kept, of calls that failed beside the one that ended the run."""
+
 
 class Standing:
     """The state of one run, shared by all its calls, in whatever thread or task they run."""
@@ -53,6 +56,7 @@ class Standing:
         self.task = task
         self.inputs = inputs
         self.stop: Stop | None = None
+        self.others: tuple[Stop, ...] = ()
         self.would: Stop | None = None
         self.holds: tuple[Hold, ...] = ()
         self.calls = 0
@@ -326,6 +330,8 @@ class Standing:
             self.stop = barrier
             detail = redact_text(barrier.detail)
             self._ledger.record(StopRecord(self.run, barrier.reason, barrier.call, barrier.tool, detail, time.time()))
+        elif len(self.others) < MOST_OTHERS:
+            self.others = (*self.others, barrier)
 
     # Records.
 

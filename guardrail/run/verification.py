@@ -13,6 +13,7 @@ from typing import TypeAlias, cast
 from guardrail.call.needs import Need, Pause, Work
 from guardrail.calls import Finding
 from guardrail.declare.contracts import Watch
+from guardrail.digests import Digest, digested_like
 from guardrail.errors import LedgerError, StoreError
 from guardrail.ledger.ledger import Ledger
 from guardrail.pictures import Answer, Key, Picture, Rows, Unanswered
@@ -213,7 +214,8 @@ class Verification:
     ) -> tuple[Answers, dict[str, Picture | Unanswered]]:
         """The answers of one look at the end, and the pictures among them."""
         answers = self._look(self._after_questions(contract, before, pinned), trace)
-        return answers, {watch.place: _picture(answers["picture", watch.place]) for watch in self._watched}
+        pictures = {watch.place: _picture(answers["picture", watch.place]) for watch in self._watched}
+        return answers, {place: _aligned(picture, before.pictures[place]) for place, picture in pictures.items()}
 
     # Questions and answers.
 
@@ -356,6 +358,15 @@ class Verification:
                 self._ledger.keep_picture(self._run, picture, redacted)
             except LedgerError as error:
                 self._trace.log.warning("guardrail.picture_not_kept", table=picture.table, why=str(error))
+
+
+def _aligned(after: Picture | Unanswered, before: Picture | Unanswered) -> Picture | Unanswered:
+    """A live picture whose rows are keyed as those of a picture from the ledger, where secret keys are digests."""
+    if isinstance(after, Picture) and isinstance(before, Picture):
+        key = next(iter(before.rows if before.hashes is None else before.hashes), ())
+        if any(isinstance(value, Digest) for value in key):
+            return digested_like(after, before)
+    return after
 
 
 def _unknown(

@@ -31,7 +31,8 @@ class SqliteStore:
         try:
             with Session(self._source, self._timeout, _tables(questions)) as session:
                 return [self._answer(session, question) for question in questions]
-        except (sqlite3.Error, StoreError) as error:
+        except Exception as error:  # noqa: BLE001
+            # Beside SQLite and the factory, a path or a name that cannot be encoded raises here.
             why = self._reason(error)
             return [Unanswered(f"{self._place(question)} could not be looked at: {why}") for question in questions]
 
@@ -141,6 +142,9 @@ def _tables(questions: Sequence[Question]) -> list[str]:
 
 
 def _answer(session: Session, question: Question) -> Answer:
+    query = question.query if isinstance(question, Ask) else question.where
+    if query is not None and query.dialect != "sqlite":
+        raise StoreError(f"its query was proved for {query.dialect}, and the database is SQLite")
     return _rows(session, question) if isinstance(question, Ask) else photograph(session, question)
 
 

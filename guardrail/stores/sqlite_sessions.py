@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +17,10 @@ from guardrail.query.vocabulary import FUNCTIONS, is_internal
 LONGEST_VALUE: Final = 64 * 2**20
 """How many bytes one value may have: what a query can build in memory is bounded by it."""
 
-_ASKED: Final = {"table_xinfo", "index_list", "index_xinfo", "data_version", "page_size"}
-"""Pragmas that only answer: those of the schema, and two that full-text tables ask for."""
+_OF_SCHEMA: Final = {"table_xinfo", "index_list", "index_xinfo"}
+_OF_VIRTUAL_TABLES: Final = {"data_version", "page_size"}
+"""Pragmas that only answer, the second when nothing is assigned; full-text tables ask for those."""
+_IN_USE: Final = "its factory returned a connection that is in use; it must open a new one for every look"
 _STEPS: Final = 10_000
 """After how many steps of SQLite's machine the clock is looked at: every fraction of a millisecond."""
 
@@ -63,10 +66,15 @@ class Factory:
         connection = self._made()
         if not isinstance(connection, sqlite3.Connection):
             raise StoreError(f"its factory returned {type(connection).__name__}, not a sqlite3.Connection")
-        if connection.in_transaction or connection.total_changes:
-            raise StoreError("its factory returned a connection that is in use; it must open a new one for every look")
+        if connection.total_changes:
+            raise StoreError(_IN_USE)
+        if sys.version_info >= (3, 12) and connection.autocommit is False:
+            connection.autocommit = True  # such a connection is born within a transaction
+        if connection.in_transaction:
+            raise StoreError(_IN_USE)
         connection.isolation_level = None
         connection.row_factory = None
+        connection.text_factory = str
         connection.execute("PRAGMA query_only = ON")
         connection.execute(f"PRAGMA busy_timeout = {int(timeout * 1000)}")
         return connection
@@ -138,7 +146,7 @@ class Session:
             case sqlite3.SQLITE_FUNCTION:
                 allowed = second is not None and second.lower() in self._allowed
             case sqlite3.SQLITE_PRAGMA:
-                allowed = first in _ASKED
+                allowed = first in _OF_SCHEMA or (first in _OF_VIRTUAL_TABLES and second is None)
             case sqlite3.SQLITE_UPDATE:
                 # What SQLite asks before it connects a virtual table, such as json_each. The schema itself
                 # cannot be updated: the connection is read-only, and would have to be told to allow it.

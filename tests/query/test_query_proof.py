@@ -106,6 +106,13 @@ def test_running_out_of_stack_is_a_refusal() -> None:
         sys.setrecursionlimit(limit)
 
 
+def test_many_comments_are_read_in_one_pass() -> None:
+    comments = "-- a -- b " * 2_000 + "\n" + "/* a */ " * 2_000
+    assert prove(f"SELECT 1 {comments}", "mysql").rendered == "SELECT 1"
+    with pytest.raises(QueryRefused, match="no comment"):
+        prove(f"SELECT 1 {comments} /* /* */", "mysql")
+
+
 @pytest.mark.parametrize("dialect", [None, "", "oracle", "tsql"])
 def test_a_query_without_a_known_dialect_is_refused_with_the_known_ones(dialect: str | None) -> None:
     with pytest.raises(QueryRefused, match=r"dialect.*sqlite, postgres, mysql"):

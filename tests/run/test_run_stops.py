@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -31,7 +30,8 @@ def test_a_lookup_that_finds_nothing_holds_writes_and_lets_reads_go_on(guard: Gu
 
 
 def test_the_model_may_try_again_what_failed(guard: Guard, shop: Shop) -> None:
-    answers: Iterator[dict[str, object]] = iter([{"error": "busy"}, {"ok": True}])
+    said: list[dict[str, object]] = [{"error": "busy"}, {"ok": True}]
+    answers = iter(said)
 
     def ship(order_id: int) -> dict[str, object]:
         return next(answers)

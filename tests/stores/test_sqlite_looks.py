@@ -341,6 +341,20 @@ def test_what_a_users_converter_raises_is_told(database: Callable[[str], Path]) 
     assert fine == Rows(("n",), ((1,),))
 
 
+def test_a_query_for_another_dialect_is_not_run(store: Store) -> None:
+    (rows,) = store.look([Ask(prove("SELECT 1", "mysql"))])
+    (picture,) = store.look([Photograph("shop.orders", "orders", where=prove_condition("TRUE", "postgres"))])
+    assert why(rows) == "shop could not be looked at: its query was proved for mysql, and the database is SQLite"
+    assert "was proved for postgres" in why(picture)
+
+
+@pytest.mark.parametrize("name", ["with\0nul", "half a \ud800 pair"])
+def test_a_name_that_cannot_be_written_is_told(store: Store, shop: Path, name: str) -> None:
+    for asked in (store, open_store("shop", lambda: sqlite3.connect(shop), 5)):
+        answer, _ = asked.look([Photograph("shop.odd", name), STATUS])
+        assert why(answer).startswith("shop.odd could not be looked at: ")
+
+
 def test_a_condition_with_its_own_parameters_is_bound(store: Store) -> None:
     where = prove_condition("customer_id = :customer AND status <> :not_this", "sqlite")
     (picture,) = store.look(

@@ -28,7 +28,8 @@ def demo(
     """Show the guard at work: a small shop, a scripted agent, five runs."""
     from guardrail.cli.demo.place import Place
     from guardrail.cli.demo.playing import play
-    from guardrail.cli.demo.scenes import photograph, show
+    from guardrail.cli.demo.photo import photograph
+    from guardrail.cli.demo.scenes import show
 
     place = Place(into)
     played = play(place)
