@@ -56,11 +56,11 @@ class Shop:
         """Pay an amount of an order back, the way it was paid."""
         order = self._do("select * from orders where id = ?", order_id)[0]
         if order["final_sale"]:
-            return {"error": f"order {order_id} was a final sale, which is not allowed to be refunded"}
+            return {"error": "a final sale cannot be refunded"}
         self._do("insert into refunds (order_id, amount) values (?, ?)", order_id, amount)
         self._set_status(order_id, "refunded")
         if order["paid_by"] == "bank":
-            raise TimeoutError("the bank did not answer within 30 s")  # by then it had the transfer
+            raise TimeoutError("the bank did not answer in time")  # by then it had the transfer
         return {"refunded": amount}
 
     def send_voucher(self, order_id: int, amount: str) -> dict[str, Any]:

@@ -22,6 +22,10 @@ class Refusal:
     reason: str
     text: str
 
+    def __str__(self) -> str:
+        """The text, which is also what is recorded of the call."""
+        return self.text
+
 
 @dataclass(frozen=True, slots=True)
 class Consequence:

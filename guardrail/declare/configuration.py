@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
+from pydantic import Field
+
 from guardrail.declare.choices import BY_FORM, KEYS, PLAIN
 from guardrail.declare.contracts import Task
 from guardrail.declare.durations import Duration
@@ -26,9 +28,12 @@ _DIALECTS: Final[Mapping[str, Dialect]] = {
 
 
 class StoreDeclaration(Declaration):
-    """A live datastore. `url` such as `sqlite:///shop.db`; `timeout` bounds one look."""
+    """A live datastore. `url` such as `sqlite:///shop.db`, which is not in the repr: it may hold a password.
 
-    url: Filled
+    `timeout` bounds one look.
+    """
+
+    url: Filled = Field(repr=False)
     timeout: Duration = "5s"
 
     @property

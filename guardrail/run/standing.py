@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from guardrail import attributes
 from guardrail.call.facts import Facts
@@ -150,7 +151,8 @@ class Standing:
         barrier = step.barrier
         assert barrier is not None
         failed = isinstance(barrier, Refusal) and barrier.reason == "precondition_failed"
-        outcome = Judgement("precondition_failed" if failed else "refused", barrier.reason, str(barrier))
+        said = str(barrier) if isinstance(barrier, Stop) else barrier.text
+        outcome = Judgement("precondition_failed" if failed else "refused", barrier.reason, said)
         if step.operation is not None:
             with self._lock:
                 self._know(step.operation, None)
@@ -179,6 +181,8 @@ class Standing:
 
     def settle(self, step: Step, ending: Ending, judgement: Judgement) -> Ending:
         """Record what the call came to and decide; its caller gets the result, its error, or the signal."""
+        if judgement.message:  # what it says leaves with the stop and with its error
+            judgement = replace(judgement, message=self._shown(step, judgement.message))
         with self._lock:
             before, result = self._apply(step, judgement)
             if step.operation is not None:

@@ -40,6 +40,11 @@ def sync(shop: Shop) -> None:
     shop.execute("update tickets set sla_due = '2026-12-02 00:00:00' where id = 9")
 
 
+def steal(shop: Shop) -> None:
+    """What another person does meanwhile."""
+    shop.execute("update tickets set owner = 'lea' where id = 4")
+
+
 def task(watch: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     inputs = {"id": "integer", "owner": "text"}
     return {"inputs": inputs, "watch": {"shop.tickets": {"key": "id", **(watch or {})}}, "expect": [OWNER], **more}
@@ -78,10 +83,10 @@ def test_in_a_table_that_is_declared_as_shared_it_is_shown_and_not_counted(guard
 
 @pytest.mark.case("B15", "overwritten by another actor after the agent's good write")
 def test_a_value_that_another_overwrote_is_wrong_even_in_a_shared_table(guards: Guards, desk: Shop) -> None:
-    run = run_of(
-        guards, desk, task({"shared": True}), lambda shop: own(shop, 4, "lea")() and None  # type: ignore[func-returns-value]
-    )
+    run = run_of(guards, desk, task({"shared": True}), steal)
     assert told(run) == ("silent_failure", [(4, "owner", False)])
+    assert run.verdict is not None
+    assert [finding.kind for finding in run.verdict.findings] == ["wrong_value"]
 
 
 @pytest.mark.case("B15", "two guarded runs at once on different rows")
@@ -113,13 +118,10 @@ def test_two_runs_at_once_see_each_its_own_rows(guards: Guards, desk: Shop) -> N
 def test_an_increment_that_others_make_too_needs_a_relative_expectation(
     guards: Guards, desk: Shop, expected: object, verdict: str
 ) -> None:
-    def increment(shop: Shop) -> None:
-        shop.execute("update tickets set n = n + 1 where id = 4")
-
     expect = [{"updated": "shop.tickets", "key": {"id": 4}, "values": {"owner": "kim", "n": expected}}]
 
     def both(shop: Shop) -> None:
-        increment(shop)
-        increment(shop)
+        for _ in range(2):
+            shop.execute("update tickets set n = n + 1 where id = 4")
 
     assert told(run_of(guards, desk, task(expect=expect), both))[0] == verdict

@@ -261,6 +261,12 @@ def test_what_the_environment_says_is_in_no_message(folder: Path, secret: str) -
     assert not any(secret.lower()[at : at + 6] in found for at in range(len(secret) - 5))
 
 
+def test_a_url_is_not_shown_with_the_configuration() -> None:
+    configuration = Configuration(stores={"shop": StoreDeclaration(url="postgres://me:hunter2@host/shop")})
+
+    assert "hunter2" not in repr(configuration)
+
+
 # Broken files (case B19: "a broken policy file means: no rules")
 
 

@@ -12,7 +12,8 @@ from typing import Any, Final
 _ROOTS: Final = Path(__file__).parents[2:4]
 """Where `examples` lies: in the installed package, or at the top of a checkout."""
 
-FOLDER: Final = next(root / "examples" / "refunds" for root in _ROOTS if (root / "examples" / "refunds").is_dir())
+CODE: Final = "examples/refunds"
+FOLDER: Final = next(root / CODE for root in _ROOTS if (root / CODE).is_dir())
 CONFIGURATION: Final = FOLDER / "guardrail.yaml"
 TASK: Final = "refund_order"
 
