@@ -157,7 +157,7 @@ class Verdict:
     def __str__(self) -> str:
         """One line: the kind and what it rests on."""
         if self.stop is not None:
-            return f"{self.kind}: {self.stop}"
+            return str(self.stop)  # which begins with the kind
         wrong = [f for f in self.findings if not f.warning]
         if self.kind == "unverified" and self.because:
             return f"{self.kind}: {self.because}"

@@ -21,7 +21,7 @@ def scripted(story: dict[str, Any]) -> Callable[[list[Message]], Message]:
         if said == len(story["calls"]):
             return {"role": "assistant", "content": story["answer"]}
         name, arguments = story["calls"][said]
-        function = {"name": name, "arguments": json.dumps(arguments)}
-        return {"role": "assistant", "tool_calls": [{"id": f"call_{said + 1}", "type": "function", "function": function}]}
+        call = {"name": name, "arguments": json.dumps(arguments)}
+        return {"role": "assistant", "tool_calls": [{"id": f"call_{said + 1}", "type": "function", "function": call}]}
 
     return model

@@ -83,6 +83,6 @@ def _earlier(step: Step, demand: EarlierDemand) -> str | None:
     found = resolve(value, demand.at)
     if found is MISSING:
         return demand.because or f"the result of {demand.tool} has no {demand.at}"
-    if demand.matcher is None or check(demand.matcher, found) is None:
+    if not demand.is_matched or check(demand.matcher, found) is None:
         return None
     return demand.because or f"{demand.at} of {demand.tool} is not as required"

@@ -49,7 +49,8 @@ class EarlierDemand:
     tool: str
     same: tuple[str, ...]
     at: str | None
-    matcher: Matcher | None
+    is_matched: bool
+    matcher: Matcher
     because: str
 
 
@@ -107,8 +108,10 @@ def _demand(
         case SqlRequirement(store=store, sql=text, because=because):
             return SqlDemand(store, prove(text, dialects[store]), because)
         case EarlierRequirement():
+            # `is: null` demands a null; it is not the same as no `is` at all.
+            is_matched = "is_" in requirement.model_fields_set
             return EarlierDemand(
-                requirement.earlier, requirement.same, requirement.at, requirement.is_, requirement.because
+                requirement.earlier, requirement.same, requirement.at, is_matched, requirement.is_, requirement.because
             )
 
 

@@ -6,16 +6,22 @@ import asyncio
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from guardrail.calls import Finding
+from guardrail.declare.values import Given, Value
 from guardrail.errors import StoreError
 from guardrail.pictures import Answer, Picture, Rows, Unanswered
 from guardrail.query.proof import prove
-from guardrail.run.contracts import LiveCheck
+from guardrail.run.contracts import ExpectedRows, LiveCheck
 from guardrail.state.comparison import Comparison, Incomparable
+from guardrail.state.matching import Cell, meets
+from guardrail.state.scope import Scope, Unresolved
+from guardrail.state.unknown import UNKNOWN
 from guardrail.stores.store import Ask, Store
 from guardrail.telemetry.looks import CheckOutcome
+from guardrail.telemetry.redaction import redact_text, snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,27 +58,51 @@ class Wrong:
     said: str = ""
 
 
-def answered(check: LiveCheck, answer: Answer) -> Wrong | None:
-    """How the answer to a check's query is wrong; None: it is as it must be."""
+def answered(check: LiveCheck, answer: Answer, scope: Scope) -> Wrong | None:
+    """How the answer to a check's query is wrong; None: it is as it must be. `scope` has the values of `$name`."""
     if isinstance(answer, Unanswered):
         return Wrong(why=answer.why)
     assert isinstance(answer, Rows)
-    if check.equals is True:
-        holds = len(answer.rows) == 1 and len(answer.rows[0]) == 1 and bool(answer.rows[0][0])
-        return None if holds else Wrong(expected=True, actual=_shown(answer))
     actual = _shown(answer)
+    if check.equals is None:
+        holds = len(answer.rows) == 1 and len(answer.rows[0]) == 1 and bool(answer.rows[0][0])
+        return None if holds else Wrong(expected=True, actual=actual)
     try:
-        same = Comparison.of("unknown").equals(check.equals, actual)
-    except Incomparable as error:
+        holds, expected = _compared(check.equals, answer, actual, scope)
+    except (Incomparable, Unresolved) as error:
         return Wrong(why=str(error))
-    return None if same else Wrong(expected=check.equals, actual=actual)
+    return None if holds else Wrong(expected=expected, actual=actual)
+
+
+def _compared(expected: Value | ExpectedRows, answer: Rows, actual: object, scope: Scope) -> tuple[bool, object]:
+    """Whether the answer is the expected one, and the expected one with its names resolved."""
+    if not isinstance(expected, tuple):
+        value = scope.resolve(expected)
+        return _meets(value, actual), _plain(value)
+    rows = [{column: scope.resolve(value) for column, value in row.items()} for row in expected]
+    found = answer.mappings()
+    holds = len(rows) == len(found) and all(
+        row.keys() == one.keys() and all(_meets(value, one[column]) for column, value in row.items())
+        for row, one in zip(rows, found, strict=True)
+    )
+    return holds, [{column: _plain(value) for column, value in row.items()} for row in rows]
+
+
+def _meets(value: Value, actual: object) -> bool:
+    """Whether a value of an answer is as expected. An answer has no column types: the value's own says how to compare."""
+    number = isinstance(actual, (int, float, Decimal)) and not isinstance(actual, bool)
+    return meets(value, Cell(actual, UNKNOWN, Comparison.of("decimal" if number else "unknown")))
+
+
+def _plain(value: Value) -> object:
+    return value.value if isinstance(value, Given) else value
 
 
 def _shown(answer: Rows) -> object:
     """An answer as it is written in a contract: a scalar, or rows by column."""
     if len(answer.rows) == 1 and len(answer.columns) == 1:
         return answer.rows[0][0]
-    return [dict(row) for row in answer.mappings()]
+    return list(answer.mappings())
 
 
 def asked_of(check: LiveCheck, state: State) -> Wrong | None:
@@ -100,10 +130,11 @@ def outcome_of(wrong: Wrong | None) -> CheckOutcome:
     return "pass" if wrong is None else "error" if wrong.why else "fail"
 
 
-def finding(name: str, check: LiveCheck, wrong: Wrong) -> Finding:
-    """The finding that a check which came out wrong makes."""
+def finding(name: str, check: LiveCheck, wrong: Wrong, secret: frozenset[str]) -> Finding:
+    """The finding that a check which came out wrong makes; values of `secret` columns do not stand in it."""
     if wrong.why:
         return Finding("check_error", name, f"{name} could not be made: {wrong.why}")
-    said = wrong.said or f"answered {wrong.actual!r}, expected {wrong.expected!r}"
+    expected, actual = snapshot(wrong.expected, secret), snapshot(wrong.actual, secret)
+    said = redact_text(wrong.said, secret) or f"answered {actual!r}, expected {expected!r}"
     because = f" ({check.because})" if check.because else ""
-    return Finding("check_failed", name, f"{name}: {said}{because}", expected=wrong.expected, actual=wrong.actual)
+    return Finding("check_failed", name, f"{name}: {said}{because}", expected=expected, actual=actual)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from guardrail.declare.contracts import Alternative, Check, PythonCheck, Task, Watch
 from guardrail.declare.durations import seconds
 from guardrail.declare.texts import function_name
+from guardrail.declare.values import Value, read
 from guardrail.query.proof import Dialect, Query, prove, prove_condition
 from guardrail.state.contract import Contract
 
@@ -38,15 +39,19 @@ class StoredQuery:
     query: Query
 
 
+ExpectedRows: TypeAlias = tuple[Mapping[str, Value], ...]
+"""The rows that an answer must have, each by column, in this order."""
+
+
 @dataclass(frozen=True, slots=True)
 class LiveCheck:
-    """A check of the end state: a query with the answer it must give, or a Python function."""
+    """A check of the end state: a query with the answer it must give (None: one true value), or a Python function."""
 
     name: str
     because: str
-    query: StoredQuery | None
-    equals: Any
-    function: Callable[..., Any] | None
+    query: StoredQuery | None = None
+    equals: Value | ExpectedRows | None = None
+    function: Callable[..., Any] | None = None
 
 
 class LiveContract:
@@ -59,7 +64,9 @@ class LiveContract:
         self.settle = seconds(task.settle)
         self.stores = task.stores if task.stores is not None else tuple(dialects)
         self.watched = (
-            None if task.watch is None else tuple(_watch(place, watch, dialects) for place, watch in task.watch.items())
+            None
+            if task.watched is None
+            else tuple(_watch(place, watch, dialects) for place, watch in task.watched.items())
         )
         self.lets = {n: StoredQuery(let.store, prove(let.rows, dialects[let.store])) for n, let in task.let.items()}
         alternatives: Mapping[str, Alternative] = task.any_of or {}
@@ -90,10 +97,19 @@ def _watch(place: str, watch: Watch, dialects: Mapping[str, Dialect]) -> LiveWat
 def _check(check: Check, number: int, dialects: Mapping[str, Dialect]) -> LiveCheck:
     name = check.name or f"check {number}"
     if isinstance(check, PythonCheck):
-        return LiveCheck(name, check.because, None, True, _function(check.python))
-    return LiveCheck(
-        name, check.because, StoredQuery(check.store, prove(check.sql, dialects[check.store])), check.equals, None
-    )
+        return LiveCheck(name, check.because, function=_function(check.python))
+    query = StoredQuery(check.store, prove(check.sql, dialects[check.store]))
+    return LiveCheck(name, check.because, query, _expected(check.equals))
+
+
+def _expected(raw: Any) -> Value | ExpectedRows | None:
+    """The answer that a check expects: None is one true value, a list of mappings are rows by column."""
+    if raw is True:
+        return None
+    if isinstance(raw, (list, tuple)) and all(isinstance(row, Mapping) for row in cast("list[object]", raw)):
+        rows = cast("list[Mapping[str, object]]", raw)
+        return tuple({column: read(value) for column, value in row.items()} for row in rows)
+    return read(raw)
 
 
 def _function(named: str | Callable[..., Any]) -> Callable[..., Any]:

@@ -55,13 +55,14 @@ class Guard:
         tracer_provider: TracerProvider | None = None,
         meter_provider: MeterProvider | None = None,
         logger_provider: LoggerProvider | None = None,
+        base: Path | None = None,
     ) -> None:
-        """Make a configuration live. Raises `ConfigurationError`, `StoreError` and `LedgerError`."""
+        """Make a configuration live; a relative ledger path begins at `base`. Raises `ConfigurationError`, `StoreError` and `LedgerError`."""
         self._path: Path | None = None
         self._environ: Mapping[str, str] | None = None
         self._stores = dict(stores or {})
         self._live = Live(configuration, self._stores)
-        self._ledger = Ledger(configuration.ledger)
+        self._ledger = Ledger(ledger_path(configuration, base))
         self._telemetry = Telemetry(
             tracer_provider=tracer_provider,
             meter_provider=meter_provider,

@@ -10,8 +10,9 @@ from guardrail.declare.bundled import policy as bundled_policy
 from guardrail.declare.bundled import sentences as bundled_sentences
 from guardrail.declare.configuration import Configuration
 from guardrail.declare.durations import seconds
+from guardrail.declare.faults import suggestion
 from guardrail.declare.loading import check
-from guardrail.declare.patterns import tool_for
+from guardrail.declare.patterns import matches, tool_for
 from guardrail.declare.policies import Policy, refined
 from guardrail.declare.tools import EarlierRequirement
 from guardrail.errors import ConfigurationError, Mistake, StoreError
@@ -19,6 +20,7 @@ from guardrail.query.proof import Dialect
 from guardrail.run.contracts import LiveContract
 from guardrail.stores.opening import open_store
 from guardrail.stores.store import Store, Table
+from guardrail.telemetry.logs import get_logger
 
 
 class Live:
@@ -96,7 +98,15 @@ class Live:
             declared = tool_for(self.configuration.tools, name)
             found = live_tool(name, declared, self.policy, self._sentences, self.dialects)
             self._tools[name] = found
+            self._mind(name)
         return found
+
+    def _mind(self, name: str) -> None:
+        """Say, once, of a tool that nothing is declared of: the name of what is may have a slip in it."""
+        tools = self.configuration.tools
+        if tools and not any(matches(entry, name) for entry in tools):
+            advice = suggestion(name, tools, "declared are") or "declare its effect"
+            get_logger().warning("guardrail.tool_not_declared", tool=name, advice=advice)
 
     def contract(self, task: str) -> LiveContract | None:
         """The live contract of a task; None when nothing is declared of it."""

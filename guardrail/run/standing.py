@@ -119,7 +119,7 @@ class Standing:
 
     def hinder(self, step: Step, because: str) -> None:
         """A precondition does not hold: the policy says whether that is nothing, a hold or a stop."""
-        judgement = Judgement("precondition_failed", "precondition", because)
+        judgement = Judgement("precondition_failed", "precondition", self._shown(step, because))
         with self._lock:
             before, result = self._apply(step, judgement)
         self._tell(step, before, result)

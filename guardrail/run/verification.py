@@ -25,6 +25,7 @@ from guardrail.state.differences import unseen
 from guardrail.state.evidence import Evidence
 from guardrail.state.expectations import Verified, keys_wanted, unsettled, verify
 from guardrail.state.matching import Window
+from guardrail.state.scope import Scope
 from guardrail.stores.store import Ask, Photograph, Question, Store
 from guardrail.telemetry.looks import VerifyTrace
 from guardrail.telemetry.secrecy import is_secret
@@ -192,6 +193,7 @@ class Verification:
             # What stands in new and changed rows of a big table is known only by asking for them.
             answers, after = self._after(contract, before, unknown, trace)
         state = State(self._inputs.values, before.pictures, after, self._stores)
+        scope = Scope(self._inputs.values, before.lets)
         evidence = Evidence(
             inputs=self._inputs.values,
             before=before.pictures,
@@ -200,13 +202,13 @@ class Verification:
             window=None if before.at is None else Window(before.at, datetime.now(UTC)),
             whens=before.whens,
             checks={
-                branch: [f for check in checks for f in self._check(check, f"{branch}.", answers, state, trace)]
+                branch: [f for check in checks for f in self._check(check, f"{branch}.", answers, state, scope, trace)]
                 for branch, checks in contract.branch_checks.items()
             },
             secret=self._secret.union(_secret_columns(after.values())),
         )
         verified = verify(contract.contract, evidence)
-        found = [f for check in contract.checks for f in self._check(check, "", answers, state, trace)]
+        found = [f for check in contract.checks for f in self._check(check, "", answers, state, scope, trace)]
         return Verified((*verified.findings, *found), verified.alternative, verified.note)
 
     def _after(
@@ -315,7 +317,7 @@ class Verification:
     # Checks.
 
     def _check(
-        self, check: LiveCheck, prefix: str, answers: Answers, state: State, trace: VerifyTrace
+        self, check: LiveCheck, prefix: str, answers: Answers, state: State, scope: Scope, trace: VerifyTrace
     ) -> Sequence[Finding]:
         started = time.time_ns()
         name = prefix + check.name
@@ -324,7 +326,7 @@ class Verification:
             outcome = outcome_of(wrong)
             trace.check(name, "", "", "", outcome, started=started, ended=time.time_ns())
         else:
-            wrong = answered(check, answers["check", name])
+            wrong = answered(check, answers["check", name], scope)
             outcome = outcome_of(wrong)
             query = check.query.query
             trace.check(
@@ -337,7 +339,7 @@ class Verification:
                 started=started,
                 ended=time.time_ns(),
             )
-        return () if wrong is None else (finding(name, check, wrong),)
+        return () if wrong is None else (finding(name, check, wrong, self._secret),)
 
     # The ledger.
 

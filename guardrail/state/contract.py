@@ -93,7 +93,8 @@ class Contract:
     @classmethod
     def of(cls, task: Task, name: str) -> Contract:
         """The contract of a task. ValueError: a value cannot be read (the loader has said so with its line)."""
-        watched = None if task.watch is None else {table: _watched(watch) for table, watch in task.watch.items()}
+        declared = task.watched
+        watched = None if declared is None else {table: _watched(watch) for table, watch in declared.items()}
         return cls(name, _branches(task), watched)
 
     def watch(self, table: str) -> Watched:

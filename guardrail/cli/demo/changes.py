@@ -39,11 +39,9 @@ def rows(database: Path) -> Rows:
 def changes(before: Rows, after: Rows) -> tuple[Change, ...]:
     """What differs, in the order of the tables and ids."""
     places = sorted(before.keys() | after.keys())
-    return tuple(_change(place, before.get(place), after.get(place)) for place in places if _differ(place, before, after))
-
-
-def _differ(place: tuple[str, int], before: Rows, after: Rows) -> bool:
-    return before.get(place) != after.get(place)
+    return tuple(
+        _change(place, before.get(place), after.get(place)) for place in places if before.get(place) != after.get(place)
+    )
 
 
 def _change(place: tuple[str, int], before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> Change:

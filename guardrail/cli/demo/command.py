@@ -26,9 +26,9 @@ def demo(
     json: Json = False,
 ) -> None:
     """Show the guard at work: a small shop, a scripted agent, five runs."""
+    from guardrail.cli.demo.photo import photograph
     from guardrail.cli.demo.place import Place
     from guardrail.cli.demo.playing import play
-    from guardrail.cli.demo.photo import photograph
     from guardrail.cli.demo.scenes import show
 
     place = Place(into)

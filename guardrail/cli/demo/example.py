@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Final
@@ -39,6 +40,7 @@ def stories() -> tuple[Story, ...]:
     )
 
 
+@cache
 def module(name: str) -> Any:
     """A module of the example. They lie outside of the package, as code to copy, and are loaded from their files."""
     spec = spec_from_file_location(f"guardrail_example_{name}", FOLDER / f"{name}.py")

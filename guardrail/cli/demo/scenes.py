@@ -189,7 +189,7 @@ def _row(played: Played) -> Sequence[Cell]:
 
 
 def _further(place: Place) -> Iterator[tuple[str, Text]]:
-    yield "ledger", shown(shlex.join(["guardrail", "runs", "show", "wrong-amount", "--ledger", str(place.ledger)]), "bold")
+    yield "ledger", shown(f"guardrail runs show wrong-amount --ledger {shlex.quote(str(place.ledger))}", "bold")
     yield "trace", shown(f"{place.trace}, one OpenTelemetry span a line")
     yield "shop", shown(f"{place.shop}, as the five runs left it")
     yield "code", shown(f"{CODE} of the source: the same story, to copy")
