@@ -215,7 +215,7 @@ def _function(value: object) -> object:
 
 
 class PythonCheck(Declaration):
-    """A Python callable, or `module:function`; takes an `Evidence`, answers true, false or a text that says what is wrong."""
+    """A Python callable, or `module:function`; takes a `guardrail.State`, answers true, false or a text that says what is wrong."""
 
     python: Annotated[str | Callable[..., Any], BeforeValidator(_function)]
     name: str = ""

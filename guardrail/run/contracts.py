@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeGuard, cast
 
 from guardrail.declare.contracts import Alternative, Check, PythonCheck, Task, Watch
 from guardrail.declare.durations import seconds
@@ -106,10 +106,15 @@ def _expected(raw: Any) -> Value | ExpectedRows | None:
     """The answer that a check expects: None is one true value, a list of mappings are rows by column."""
     if raw is True:
         return None
-    if isinstance(raw, (list, tuple)) and all(isinstance(row, Mapping) for row in cast("list[object]", raw)):
-        rows = cast("list[Mapping[str, object]]", raw)
-        return tuple({column: read(value) for column, value in row.items()} for row in rows)
+    if isinstance(raw, list | tuple):
+        rows = [row for row in cast("Sequence[object]", raw) if _is_row(row)]
+        if len(rows) == len(cast("Sequence[object]", raw)):
+            return tuple({column: read(value) for column, value in row.items()} for row in rows)
     return read(raw)
+
+
+def _is_row(value: object) -> TypeGuard[Mapping[str, object]]:
+    return isinstance(value, Mapping)
 
 
 def _function(named: str | Callable[..., Any]) -> Callable[..., Any]:

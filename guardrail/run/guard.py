@@ -148,7 +148,7 @@ class Guard:
         standing = Standing(
             run_id,
             task,
-            tools=live.tool,
+            tools=live.called,
             enforced=live.enforced,
             inputs=run_inputs,
             facts=Facts(live.wanted),

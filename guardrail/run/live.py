@@ -98,11 +98,18 @@ class Live:
             declared = tool_for(self.configuration.tools, name)
             found = live_tool(name, declared, self.policy, self._sentences, self.dialects)
             self._tools[name] = found
+        return found
+
+    def called(self, name: str) -> LiveTool:
+        """The live tool that a run calls by this name; that nothing is declared of it is said once."""
+        found = self._tools.get(name)
+        if found is None:
+            found = self.tool(name)
             self._mind(name)
         return found
 
     def _mind(self, name: str) -> None:
-        """Say, once, of a tool that nothing is declared of: the name of what is may have a slip in it."""
+        """Say of a tool that nothing is declared of it: there may be a slip in the name of what is."""
         tools = self.configuration.tools
         if tools and not any(matches(entry, name) for entry in tools):
             advice = suggestion(name, tools, "declared are") or "declare its effect"

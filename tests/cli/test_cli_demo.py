@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command_line import command, process
 
 from guardrail.cli.exits import Exit
+from support.command_line import command, on_terminal, process
 
 SHOT = Path(__file__).parents[2] / "docs" / "demo.svg"
 
@@ -186,6 +186,12 @@ def test_a_process_ends_well_without_colours_where_nobody_sees_them(folder: Path
     assert (ended.code, ended.err) == (Exit.GOOD, "")
     assert "\x1b" not in ended.out
     assert "╭" in ended.out
+
+
+def test_a_terminal_gets_colours_unless_it_wants_none(folder: Path) -> None:
+    colours = re.compile(r"\x1b\[(?:\d+;)*3[1-7]m")
+    assert colours.search(on_terminal("demo", folder=folder).out)
+    assert not colours.search(on_terminal("demo", folder=folder, NO_COLOR="1").out)
 
 
 def test_a_terminal_that_knows_only_ascii_gets_only_ascii(folder: Path) -> None:

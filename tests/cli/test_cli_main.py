@@ -86,7 +86,6 @@ def test_exit_codes_are_documented_in_one_place() -> None:
         (("doctor", "--config", "nowhere"), None, Exit.MISUSE),
         (("frobnicate",), None, Exit.MISUSE),
         (("check", "--frobnicate"), None, Exit.MISUSE),
-        ((), None, Exit.MISUSE),
     ],
 )
 def test_processes_end_with_the_documented_codes(
@@ -96,6 +95,12 @@ def test_processes_end_with_the_documented_codes(
     assert ended.code == code
     assert "Traceback" not in ended.err
     assert (ended.err != "") is (code == Exit.MISUSE)
+
+
+def test_without_a_command_the_help_is_shown(project: Project) -> None:
+    ended = process(folder=project.folder)
+    assert ended.code == Exit.MISUSE
+    assert "Commands" in ended.out
 
 
 # Colours.
