@@ -26,9 +26,7 @@ Outcome: TypeAlias = Literal[
 Action: TypeAlias = Literal["allow", "hold", "stop"]
 """What the guard decides about a call."""
 
-FindingKind: TypeAlias = Literal[
-    "wrong_value", "missing_change", "unrequested_change", "check_failed", "check_error"
-]
+FindingKind: TypeAlias = Literal["wrong_value", "missing_change", "unrequested_change", "check_failed", "check_error"]
 VerdictKind: TypeAlias = Literal["stopped", "agent_error", "silent_failure", "unverified", "verified"]
 
 

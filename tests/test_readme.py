@@ -113,7 +113,7 @@ def test_commands_in_the_text_exist(page: Path) -> None:
     assert set(named) - set(COMMANDS) == set()
 
 
-@on_each_page
-def test_links_and_pictures_are_there(page: Path) -> None:
-    targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8"))
-    assert [target for target in targets if not (page.parent / target).exists()] == []
+def test_the_readmes_pictures_and_links_are_there() -> None:
+    for page in (README, *CHECKOUT.glob("examples/*/README.md")):
+        targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8"))
+        assert [target for target in targets if not (page.parent / target).exists()] == []

@@ -33,7 +33,7 @@ from support.shop import Guards
         variant("B22", "session setting", "SET default_transaction_read_only = off", "SET"),
         variant("B22", "anonymous block", "DO $$ BEGIN DELETE FROM members; END $$", "DO"),
         variant("B22", "copy to program", "COPY members TO PROGRAM 'cat > /var/spool/m'", "COPY"),
-        variant("B22", "LISTEN parses as an alias expression", "LISTEN ch", ""),
+        variant("B22", "LISTEN parses as an alias expression", "LISTEN ch", "LISTEN is not allowed"),
         variant("B22", "nothing", "-- only a comment", "no statement"),
         variant("B22", "too deep to parse", f"SELECT {'(' * 200}1{')' * 200}", "deep"),
     ],
@@ -56,8 +56,8 @@ def test_what_does_more_than_read_is_refused_wherever_it_stands(tmp_path: Path, 
 def test_what_only_reads_is_allowed_wherever_it_stands_and_answers(
     tmp_path: Path, guards: Guards, sql: str
 ) -> None:
-    for url in URLS.values():
-        assert loaded(tmp_path, sql, url) == []
+    for dialect in ("postgres", "sqlite"):
+        assert loaded(tmp_path, sql, URLS[dialect]) == []
     equals = [{"n": n} for n in (1, 2, 3)] if "RECURSIVE" in sql else [{"column1": n} for n in (1, 2)]
     guard = guards(tasks={"asked": {"checks": [{"store": "shop", "sql": sql, "equals": equals}]}})
     with guard.run("asked") as run:
