@@ -58,6 +58,27 @@ Ending: TypeAlias = Returned | Raised
 
 
 @dataclass(frozen=True, slots=True)
+class Halted:
+    """The caller gets the signal that the run is over; `cause` is the tool's own error, if that led to it."""
+
+    stop: Stop
+    cause: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The caller gets a refusal: the call was not executed, and the run goes on."""
+
+    tool: str
+    reason: str
+    text: str
+
+
+Answer: TypeAlias = Returned | Raised | Halted | Refused
+"""What the caller of a guarded tool gets; an adapter says it in its framework's own way."""
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """What a result came to, and the sign it was told by.
 
@@ -136,7 +157,9 @@ class Verdict:
     `kind` is the first that applies of `stopped`, `agent_error`, `silent_failure`, `unverified`,
     `verified`. `findings` are attached whatever the kind; `open_holds` counts the failures nobody
     resolved; `alternative` names the branch of `any_of` that was judged; `because` says why a run is
-    `unverified` or `agent_error`, and why this alternative was judged where no single one applies; `looks` counts how often the state was looked at while it settled.
+    `unverified` or `agent_error`, why this alternative was judged where no single one applies, and what to look
+    for where nothing that was expected is to be seen; `looks` counts how often the state was looked at while
+    it settled.
     """
 
     kind: VerdictKind
@@ -154,9 +177,14 @@ class Verdict:
 
     def __str__(self) -> str:
         """One line: the kind and what it rests on."""
-        if self.stop is not None:
-            return str(self.stop)  # which begins with the kind
-        wrong = [f for f in self.findings if not f.warning]
-        if self.kind == "unverified" and self.because:
-            return f"{self.kind}: {self.because}"
-        return f"{self.kind}: {len(wrong)} finding{'s' if len(wrong) != 1 else ''}" if wrong else self.kind
+        wrong = len([f for f in self.findings if not f.warning])
+        parts = [
+            str(self.stop) if self.stop is not None else self.kind,  # a stop's line begins with the kind
+            self.because,
+            f"{wrong} finding{'s' if wrong != 1 else ''} in the state" if wrong and self.kind != "unverified" else "",
+        ]
+        return (
+            "; ".join(filter(None, parts)).replace("; ", ": ", 1)
+            if self.stop is None
+            else "; ".join(filter(None, parts))
+        )

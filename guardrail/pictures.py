@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Literal, TypeAlias
 
 ColumnKind: TypeAlias = Literal[
@@ -36,6 +37,14 @@ class Rows:
 
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
+
+    @property
+    def is_true(self) -> bool:
+        """Whether the answer is one row with one true value: true, or a number other than 0; no text is true."""
+        if len(self.rows) != 1 or len(self.rows[0]) != 1:
+            return False
+        value = self.rows[0][0]
+        return isinstance(value, (bool, int, float, Decimal)) and bool(value)
 
     def mappings(self) -> tuple[dict[str, object], ...]:
         """Each row by column name."""

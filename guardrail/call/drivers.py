@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, TypeAlias, TypeVar, cast
 
 from guardrail.call.flow import Flow
-from guardrail.call.needs import Execute, Need, Pause, Scope, Work
-from guardrail.calls import Ending, Raised, Returned
+from guardrail.call.needs import Execute, Look, Need, Pause, Scope, Work
+from guardrail.calls import Answer, Ending, Halted, Raised, Refused, Returned
+from guardrail.errors import CallRefused, RunHalted
 
 T = TypeVar("T")
 Execution: TypeAlias = Callable[[], object]
@@ -21,16 +23,24 @@ STREAMED = 256
 """How many items of a stream are kept to judge it by; beyond that, its last ones."""
 
 
-def result_of(ending: Ending) -> object:
-    """What a caller gets: the value, or the error raised anew."""
-    match ending:
+def result_of(answer: Answer) -> object:
+    """What the caller of a plain function gets: the value, the tool's error raised anew, the signal, a refusal."""
+    match answer:
         case Returned(value):
             return value
         case Raised(error):
             raise error
+        case Halted(stop, cause):
+            raise RunHalted(stop) from cause
+        case Refused(tool, reason, text):
+            raise CallRefused(tool, reason, text)
 
 
-def drive(flow: Flow, execute: Execution) -> object:
+Say: TypeAlias = Callable[[Answer], object]
+"""How an answer is said to the caller; an adapter has its framework's own way."""
+
+
+def drive(flow: Flow, execute: Execution, say: Say = result_of) -> object:
     """Drive a call's flow by blocking.
 
     Whether a tool is asynchronous is told by what it returns: an awaitable is handed back inside a
@@ -39,31 +49,31 @@ def drive(flow: Flow, execute: Execution) -> object:
     reached = _proceed(flow, partial(next, flow))
     if isinstance(reached, Execute):
         ending = _attempt(execute, reached.scope)
-        rest = _rest(flow, ending, reached.scope)
+        rest = _rest(flow, ending, reached.scope, say)
         if rest is not None:
             return rest
         reached = _proceed(flow, partial(flow.send, ending))
-    return result_of(cast("Ending", reached))
+    return say(cast("Answer", reached))
 
 
-async def adrive(flow: Flow, execute: Execution) -> object:
+async def adrive(flow: Flow, execute: Execution, say: Say = result_of) -> object:
     """Drive a call's flow by awaiting; the guard's own work runs off the loop."""
     reached = await _aproceed(flow, partial(next, flow))
     if isinstance(reached, Execute):
         ending = _attempt(execute, reached.scope)
-        rest = _rest(flow, ending, reached.scope)
+        rest = _rest(flow, ending, reached.scope, say)
         if rest is not None:
             return await cast("Awaitable[object]", rest) if isinstance(rest, CoroutineType) else rest
         reached = await _aproceed(flow, partial(flow.send, ending))
-    return result_of(cast("Ending", reached))
+    return say(cast("Answer", reached))
 
 
-def drain(steps: Generator[Need, object, T]) -> T:
-    """Drive a flow without a tool (the end of a run) by blocking."""
+def complete(steps: Generator[Need, object, T]) -> T:
+    """Drive a flow without a tool (the beginning and the end of a run) by blocking."""
     return cast("T", _proceed(steps, partial(next, steps)))
 
 
-async def adrain(steps: Generator[Need, object, T]) -> T:
+async def acomplete(steps: Generator[Need, object, T]) -> T:
     """Drive a flow without a tool by awaiting."""
     return cast("T", await _aproceed(steps, partial(next, steps)))
 
@@ -94,35 +104,60 @@ def _resume(flow: AnyFlow, done: Ending) -> Need:
     return flow.throw(done.error) if isinstance(done, Raised) else flow.send(done.value)
 
 
-def _done(need: Work | Pause) -> Ending:
+def _done(need: Work | Look | Pause) -> Ending:
     try:
-        if isinstance(need, Work):
-            return Returned(need.do())
-        time.sleep(need.seconds)
-        return Returned(None)
+        match need:
+            case Work(do):
+                return Returned(_waited(do()))
+            case Look(store, questions):
+                return Returned(store.look(questions))
+            case Pause(seconds):
+                time.sleep(seconds)
+                return Returned(None)
     except BaseException as error:  # noqa: BLE001 - raised again inside the flow, which may have to record it
         return Raised(error)
 
 
-async def _adone(need: Work | Pause) -> Ending:
+async def _adone(need: Work | Look | Pause) -> Ending:
     try:
-        if isinstance(need, Work):
-            return Returned(await asyncio.to_thread(need.do))
-        await asyncio.sleep(need.seconds)
-        return Returned(None)
+        match need:
+            case Work(do):
+                result = await asyncio.to_thread(do)
+                return Returned(await cast("Awaitable[object]", result) if _is_awaitable(result) else result)
+            case Look(store, questions):
+                return Returned(await asyncio.to_thread(store.look, questions))
+            case Pause(seconds):
+                await asyncio.sleep(seconds)
+                return Returned(None)
     except BaseException as error:  # noqa: BLE001 - cancellation included; as above
         return Raised(error)
 
 
-def _rest(flow: Flow, ending: Ending, scope: Scope) -> object:
+def _waited(result: object) -> object:
+    """A result, or what an awaitable one gives: in a loop of its own, in a thread of its own if this one has a loop."""
+    if not _is_awaitable(result):
+        return result
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, _awaited(cast("Awaitable[object]", result))).result()
+
+
+async def _awaited(result: Awaitable[object]) -> object:
+    return await result
+
+
+def _is_awaitable(value: object) -> bool:
+    return hasattr(type(value), "__await__")
+
+
+def _rest(flow: Flow, ending: Ending, scope: Scope, say: Say) -> object:
     """What goes on with the flow in the place of a result that is only promised; None for an ordinary result."""
     value = ending.value if isinstance(ending, Returned) else None
     if isinstance(value, GeneratorType):
-        return _stream(flow, cast("Generator[object, object, object]", value), scope)
+        return _stream(flow, cast("Generator[object, object, object]", value), scope, say)
     if isinstance(value, AsyncGeneratorType):
-        return _astream(flow, cast("AsyncGenerator[object, object]", value), scope)
-    if hasattr(type(value), "__await__"):
-        return _go_on(flow, cast("Awaitable[object]", value), scope)
+        return _astream(flow, cast("AsyncGenerator[object, object]", value), scope, say)
+    if _is_awaitable(value):
+        return _go_on(flow, cast("Awaitable[object]", value), scope, say)
     return None
 
 
@@ -136,7 +171,7 @@ def _attempt(execute: Execution, scope: Scope) -> Ending:
         scope.detach(token)
 
 
-async def _go_on(flow: Flow, awaitable: Awaitable[object], scope: Scope) -> object:
+async def _go_on(flow: Flow, awaitable: Awaitable[object], scope: Scope, say: Say) -> object:
     token = scope.attach()
     try:
         ending: Ending = Returned(await awaitable)
@@ -144,10 +179,12 @@ async def _go_on(flow: Flow, awaitable: Awaitable[object], scope: Scope) -> obje
         ending = Raised(error)
     finally:
         scope.detach(token)
-    return result_of(cast("Ending", await _aproceed(flow, partial(flow.send, ending))))
+    return say(cast("Answer", await _aproceed(flow, partial(flow.send, ending))))
 
 
-def _stream(flow: Flow, source: Generator[object, object, object], scope: Scope) -> Generator[object, object, object]:
+def _stream(
+    flow: Flow, source: Generator[object, object, object], scope: Scope, say: Say
+) -> Generator[object, object, object]:
     """A tool's generator with the rest of the flow behind it; the scope is never current across a yield."""
     seen: list[object] = []
     sent: object = None
@@ -162,11 +199,13 @@ def _stream(flow: Flow, source: Generator[object, object, object], scope: Scope)
         step = _attempt(partial(source.throw, error), scope)
         step = Raised(error) if isinstance(step, Returned) else step
     ending = _of_stream(step, seen, StopIteration)
-    result_of(cast("Ending", _proceed(flow, partial(flow.send, ending))))
+    say(cast("Answer", _proceed(flow, partial(flow.send, ending))))
     return step.error.value if isinstance(step.error, StopIteration) else None
 
 
-async def _astream(flow: Flow, source: AsyncGenerator[object, object], scope: Scope) -> AsyncGenerator[object, object]:
+async def _astream(
+    flow: Flow, source: AsyncGenerator[object, object], scope: Scope, say: Say
+) -> AsyncGenerator[object, object]:
     seen: list[object] = []
     sent: object = None
     try:
@@ -185,7 +224,7 @@ async def _astream(flow: Flow, source: AsyncGenerator[object, object], scope: Sc
         step = await _aattempt(source.athrow(error), scope)
         step = Raised(error) if isinstance(step, Returned) else step
     ending = _of_stream(step, seen, StopAsyncIteration)
-    result_of(cast("Ending", await _aproceed(flow, partial(flow.send, ending))))
+    say(cast("Answer", await _aproceed(flow, partial(flow.send, ending))))
 
 
 async def _aattempt(awaitable: Awaitable[object], scope: Scope) -> Ending:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from guardrail.decide.holds import changed
+from guardrail.decide.arguments import changed
 
 MOST = 100
 """How many results of one tool are remembered; the oldest go first."""

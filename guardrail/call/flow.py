@@ -1,7 +1,7 @@
 """The flow of one call: a generator that yields what it needs done.
 
 It is written once and driven twice (`drivers`). Whatever the tool does comes in as an `Ending`, and
-what the caller shall get goes out as one: so any exception inside the flow is the guard's own
+what the caller shall get goes out as an `Answer`: so any exception inside the flow is the guard's own
 failure, and it fails closed with the reason `guard_error`.
 """
 
@@ -14,11 +14,11 @@ from typing import Protocol, TypeAlias, cast
 from guardrail.call.needs import NO_SCOPE, Execute, Need, Work
 from guardrail.call.preconditions import unmet
 from guardrail.call.steps import Step
-from guardrail.calls import Ending, Judgement, Raised, ToolCall
+from guardrail.calls import Answer, Ending, Judgement, Raised, ToolCall
 from guardrail.errors import RunNotOpen
 from guardrail.judge.result import judge
 
-Flow: TypeAlias = Generator[Need, object, Ending]
+Flow: TypeAlias = Generator[Need, object, Answer]
 
 
 class Conduct(Protocol):
@@ -29,7 +29,11 @@ class Conduct(Protocol):
         ...
 
     def hinder(self, step: Step, because: str) -> None:
-        """A precondition does not hold: let the policy say what that does."""
+        """A precondition does not hold: the call will not run, and the policy says what else that does."""
+        ...
+
+    def overlook(self, step: Step, error: Exception) -> None:
+        """A precondition could not be checked, while the run is only observed."""
         ...
 
     def intend(self, step: Step) -> None:
@@ -40,23 +44,23 @@ class Conduct(Protocol):
         """Look again at what stands against the call, now that it is about to run."""
         ...
 
-    def refuse(self, step: Step) -> Ending:
+    def refuse(self, step: Step) -> Answer:
         """Record that the call was not executed, and say what its caller gets."""
         ...
 
-    def bind(self, step: Step, ending: Ending, judgement: Judgement) -> bool:
+    def learn(self, step: Step, ending: Ending, judgement: Judgement) -> bool:
         """Learn from a good result; true when it bound the last input that the before-picture waits for."""
         ...
 
-    def picture(self) -> None:
+    def picture(self) -> Generator[Need, object, None]:
         """Take the before-picture."""
         ...
 
-    def settle(self, step: Step, ending: Ending, judgement: Judgement) -> Ending:
+    def settle(self, step: Step, ending: Ending, judgement: Judgement) -> Answer:
         """Record what the call came to, decide, and say what its caller gets."""
         ...
 
-    def fail(self, call: ToolCall, step: Step | None, error: Exception) -> Ending | None:
+    def fail(self, call: ToolCall, step: Step | None, error: Exception) -> Answer | None:
         """Stop the run because the guard itself failed; None where the run is only observed and goes on."""
         ...
 
@@ -74,11 +78,8 @@ def guarded(run: Conduct, call: ToolCall) -> Flow:
     except RunNotOpen as error:
         return Raised(error)
     except Exception as error:  # noqa: BLE001 - the tool's errors come in as values; this is the guard's own failure
-        halted = run.fail(call, step, error)
-        if halted is not None:
-            return halted
-        known = None if step is None else step.ending
-        return cast("Ending", (yield Execute(NO_SCOPE))) if known is None else known
+        answer = run.fail(call, step, error)
+        return (yield from _unguarded(step)) if answer is None else answer
     finally:
         if step is not None:
             run.leave(step)
@@ -86,17 +87,36 @@ def guarded(run: Conduct, call: ToolCall) -> Flow:
 
 def _steps(run: Conduct, step: Step) -> Flow:
     if step.barrier is None and step.tool.demanding:
-        because = yield from unmet(step)
-        if because is not None:
-            run.hinder(step, because)
-    if step.effect != "read" and not (step.barrier and step.enforced):
+        yield from _preconditions(run, step)
+    if step.effect != "read" and not step.barred:
         yield Work(partial(run.intend, step))
         run.reconsider(step)
-    if step.barrier and step.enforced:
+    if step.barred:
         return run.refuse(step)
     step.executed = True
     step.ending = ending = cast("Ending", (yield Execute(step.trace)))
     judgement = judge(ending, step.effect, step.tool.results)
-    if run.bind(step, ending, judgement):
-        yield Work(run.picture)
+    if run.learn(step, ending, judgement):
+        yield from run.picture()
     return run.settle(step, ending, judgement)
+
+
+def _preconditions(run: Conduct, step: Step) -> Generator[Need, object, None]:
+    try:
+        because = yield from unmet(step)
+    except Exception as error:
+        if step.run.enforced:
+            raise
+        run.overlook(step, error)
+    else:
+        if because is not None:
+            run.hinder(step, because)
+
+
+def _unguarded(step: Step | None) -> Flow:
+    """What an observed run does when the guard fails: the call itself, once."""
+    if step is not None and step.ending is not None:
+        return step.ending
+    if step is not None:
+        step.executed = True
+    return cast("Ending", (yield Execute(NO_SCOPE)))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+
+from guardrail.stores.store import Question, Store
 
 
 class Scope(Protocol):
@@ -41,9 +43,20 @@ class Execute:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Do a piece of the guard's own work that may block: look at a store, write to the ledger."""
+    """Do a piece of work that may block: write to the ledger, call a user's check.
+
+    An awaitable that it returns is awaited, and what that gives is the result.
+    """
 
     do: Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Put questions to a store, all in one snapshot; the result is the list of its answers."""
+
+    store: Store
+    questions: Sequence[Question]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,4 +66,4 @@ class Pause:
     seconds: float
 
 
-Need: TypeAlias = Execute | Work | Pause
+Need: TypeAlias = Execute | Work | Look | Pause

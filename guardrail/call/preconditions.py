@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from functools import partial
 from typing import TypeAlias, cast
 
-from guardrail.call.needs import Need, Work
+from guardrail.call.needs import Look, Need
 from guardrail.call.steps import Step
 from guardrail.call.tools import CelDemand, Demand, EarlierDemand, SqlDemand
 from guardrail.declare.matchers import check
@@ -45,7 +44,7 @@ def _argument(args: Mapping[str, object], name: str, matcher: object) -> str | N
 def _demand(step: Step, demand: Demand) -> Checking:
     match demand:
         case CelDemand(expression, because):
-            variables = {"args": dict(step.call.args), "inputs": dict(step.inputs), "run": _run(step)}
+            variables = {"args": dict(step.call.args), "inputs": dict(step.run.inputs), "run": _run(step)}
             return None if expression.evaluate(variables) else because or "a precondition does not hold"
         case SqlDemand():
             return (yield from _sql(step, demand))
@@ -54,28 +53,26 @@ def _demand(step: Step, demand: Demand) -> Checking:
 
 
 def _run(step: Step) -> dict[str, object]:
-    return {"task": step.task or "", "calls": step.number}
+    return {"task": step.run.task or "", "calls": step.number}
 
 
 def _sql(step: Step, demand: SqlDemand) -> Checking:
-    values = {**step.inputs, **step.call.args}
+    values = {**step.run.inputs, **step.call.args}
     missing = [name for name in demand.query.parameters if name not in values]
     if missing:
         return f"the argument {missing[0]} is missing"
-    look = partial(step.stores[demand.store].look, [Ask(demand.query, values)])
-    answer = cast("list[Answer]", (yield Work(look)))[0]
-    match answer:
-        case Unanswered(why):
-            raise StoreError(f"a precondition of {step.tool.name} could not be checked: {why}")
-        case Rows(rows=((value,),)) if value:
-            return None
-        case _:
-            return demand.because or "a precondition on the stored state does not hold"
+    look = Look(step.run.stores[demand.store], [Ask(demand.query, values)])
+    answer = cast("list[Answer]", (yield look))[0]
+    if isinstance(answer, Unanswered):
+        raise StoreError(f"a precondition of {step.tool.name} could not be checked: {answer.why}")
+    if isinstance(answer, Rows) and answer.is_true:
+        return None
+    return demand.because or "a precondition on the stored state does not hold"
 
 
 def _earlier(step: Step, demand: EarlierDemand) -> str | None:
     same = {name: step.call.args.get(name) for name in demand.same}
-    known, value = step.facts.latest(demand.tool, same)
+    known, value = step.run.facts.latest(demand.tool, same)
     if not known:
         return demand.because or f"{demand.tool} must have succeeded before"
     if demand.at is None:

@@ -14,6 +14,20 @@ from guardrail.stores.store import Store
 from guardrail.telemetry.traces import CallTrace
 
 
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What all calls of a run have in common: its task, its inputs, what is known by now, its stores.
+
+    `enforced` is false where the run is only observed.
+    """
+
+    task: str | None
+    enforced: bool
+    inputs: Mapping[str, object]
+    facts: Facts
+    stores: Mapping[str, Store]
+
+
 @dataclass(slots=True)
 class Step:
     """One call of a run.
@@ -21,25 +35,26 @@ class Step:
     `number` counts the run's calls from 1. `barrier` is what stands against the call; it is enforced
     unless the run only observes. `arguments` are the redacted arguments as JSON text, taken before the
     tool could change them. `operation` is the write that the call would be; `repeated` what it is in the
-    light of an earlier one.
+    light of an earlier one. `intended`, `executed` and `settled` tell how far it has come.
     """
 
     call: ToolCall
     number: int
     tool: LiveTool
     effect: Effect
-    enforced: bool
     arguments: str
     started: float
     trace: CallTrace
-    inputs: Mapping[str, object]
-    facts: Facts
-    stores: Mapping[str, Store]
-    task: str | None = None
+    run: Circumstances
     operation: Operation | None = None
     repeated: Repeat | None = None
     barrier: Refusal | Stop | None = None
+    ending: Ending | None = None
     intended: bool = False
     executed: bool = False
-    ending: Ending | None = None
     settled: bool = False
+
+    @property
+    def barred(self) -> bool:
+        """Whether the call must not run."""
+        return self.barrier is not None and self.run.enforced

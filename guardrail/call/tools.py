@@ -71,7 +71,6 @@ class LiveTool:
     args: Mapping[str, Matcher]
     demands: tuple[Demand, ...]
     redact: frozenset[str]
-    declared: bool
 
     @property
     def demanding(self) -> bool:
@@ -95,7 +94,6 @@ def live_tool(
         # Cheap ones first: nobody asks a server for what an expression already refuses.
         demands=tuple(sorted((_demand(r, dialects) for r in tool.requires), key=_is_sql)),
         redact=frozenset(tool.redact),
-        declared=tool.effect is not None,
     )
 
 
@@ -152,5 +150,18 @@ def _exact(value: object) -> tuple[bool, object]:
 
 
 def call_of(name: str, args: Mapping[str, object], call_id: str | None = None) -> ToolCall:
-    """A call with a copy of its arguments: tools are known to change the mapping that they were given."""
-    return ToolCall(name, dict(args), call_id)
+    """A call with a copy of its arguments: tools are known to change the containers that they are given."""
+    return ToolCall(name, {key: _copied(value, _DEEPEST) for key, value in args.items()}, call_id)
+
+
+_DEEPEST = 20
+
+
+def _copied(value: object, depth: int) -> object:
+    """A value whose plain lists and dicts are copied; anything else is left alone, so that nothing is consumed."""
+    if depth and type(value) is dict:
+        items = cast("dict[object, object]", value)
+        return {key: _copied(item, depth - 1) for key, item in items.items()}
+    if depth and type(value) is list:
+        return [_copied(item, depth - 1) for item in cast("list[object]", value)]
+    return value

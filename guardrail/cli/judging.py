@@ -34,7 +34,7 @@ def judged(made: Live, name: str, text: str, *, effect: Effect | None, otherwise
     tool = made.tool(name)
     known = effect or _declared(tool) or otherwise
     judgement = judge(Returned(text if tool.results.returns == "text" else _parsed(text)), known, tool.results)
-    decided = consequence(1, ToolCall(name, {}), known, judgement, actions=tool.actions, retries=tool.retries, holds=())
+    decided = consequence(1, ToolCall(name, {}), known, judgement, actions=tool.actions, holds=())
     return Judged(name, known, judgement, decided.action)
 
 

@@ -46,7 +46,7 @@ def live(file: Path | None) -> AbstractContextManager[Live]:
     from guardrail.run.live import Live
 
     find_modules()
-    return closing(Live(configuration(file), {}))
+    return closing(Live(configuration(file), {}, None if file is None else file.parent))
 
 
 def find_modules() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
+
+from guardrail.calls import Outcome
 
 OperationState: TypeAlias = Literal["running", "done", "in_doubt"]
 Repeat: TypeAlias = Literal["duplicate", "conflict", "in_doubt", "equal"]
@@ -25,15 +27,13 @@ class Operation:
     call: int
 
 
-def repeat(key: str, digest: str, earlier: Operation | None) -> Repeat | None:
+def repeat(digest: str, earlier: Operation) -> Repeat | None:
     """What a write is in the light of an earlier one with the same key; None: nothing to say.
 
     In doubt: it may have happened, so nobody may do it again before a look at the store. A duplicate
     has the same arguments, a conflict others; `equal` is a clean repeat under no declared key, which is
     let through and flagged.
     """
-    if earlier is None:
-        return None
     if earlier.state == "in_doubt":
         return "in_doubt"
     if not earlier.declared:
@@ -41,10 +41,12 @@ def repeat(key: str, digest: str, earlier: Operation | None) -> Repeat | None:
     return "duplicate" if earlier.digest == digest else "conflict"
 
 
-def after(operation: Operation, outcome: str) -> Operation | None:
+_KNOWN: Mapping[Outcome, OperationState] = {
+    "ok": "done", "empty": "done", "incomplete": "done", "partial": "in_doubt", "in_doubt": "in_doubt",
+}  # fmt: skip
+
+
+def after(operation: Operation, outcome: Outcome) -> Operation | None:
     """What is known of an operation when its call has ended; None: it did not happen."""
-    state: Mapping[str, OperationState] = {"ok": "done", "empty": "done", "partial": "in_doubt", "in_doubt": "in_doubt"}
-    known = state.get(outcome)
-    if known is None:
-        return None
-    return Operation(operation.key, operation.digest, operation.declared, known, operation.call)
+    state = _KNOWN.get(outcome)
+    return None if state is None else replace(operation, state=state)

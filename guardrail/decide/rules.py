@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from guardrail.calls import Action, Effect, Judgement, Stop, ToolCall
+from guardrail.decide.arguments import is_further_page
 from guardrail.decide.holds import Hold, is_retry, resolves
 from guardrail.decide.operations import Repeat
-from guardrail.decide.pages import continues
 
 Actions: TypeAlias = Mapping[tuple[str, Effect], Action]
 """What each outcome does, by outcome (with `empty_list` apart from `empty`) and effect."""
@@ -37,17 +37,23 @@ class Consequence:
     opened: Hold | None = None
 
 
-def under_holds(number: int, call: ToolCall, effect: Effect, holds: Sequence[Hold]) -> Refusal | Stop | None:
+def under_holds(
+    number: int, call: ToolCall, effect: Effect, holds: Sequence[Hold], retries: int
+) -> Refusal | Stop | None:
     """Whether the open holds let a call run.
 
     Reads go on. A write that is the retry of the one failure, or of any while all others are retried by
-    it too, is let through; any other stops the run. A call of unknown effect is refused.
+    it too, is let through, so often as `retries` says; any other stops the run. A call of unknown effect is refused.
     """
     if effect == "read" or not holds:
         return None
     hold = next((hold for hold in holds if not is_retry(hold, call)), None)
     if hold is None:
-        return None
+        used_up = next((hold for hold in holds if hold.retries >= retries), None)
+        if used_up is None:
+            return None
+        detail = f"it has failed {used_up.retries + 1} times: {used_up.detail}"
+        return Stop("retries_used_up", number, call.name, detail)
     if effect == "unknown":
         return Refusal(
             "unknown_effect",
@@ -80,58 +86,56 @@ def consequence(
     judgement: Judgement,
     *,
     actions: Actions,
-    retries: int,
     holds: tuple[Hold, ...],
     series: Mapping[str, object] | None = None,
+    idempotent: bool = False,
 ) -> Consequence:
     """What a judged call does to the run."""
     if judgement.outcome == "ok":
         return Consequence("allow", _unresolved(holds, call, effect)) if holds else _NOTHING
     outcome = "empty_list" if judgement.outcome == "empty" and judgement.listed else judgement.outcome
-    if outcome == "empty_list" and continues(series, call.args):
+    if outcome == "empty_list" and is_further_page(series, call.args):
         return Consequence("allow", holds)
     action = actions.get((outcome, effect), "stop")
     if action == "allow":
         return Consequence("allow", holds)
     if action == "stop":
         return Consequence("stop", holds, Stop(judgement.outcome, number, call.name, judgement.said))
-    return _held(number, call, effect, judgement, retries=retries, holds=holds, series=series)
+    hold = _hold(number, call, effect, judgement, holds=holds, series=series, idempotent=idempotent)
+    # It takes the place of those that it tried again; but a write in doubt stays so when its repeat failed.
+    remaining = (*(h for h in holds if h.outcome == "in_doubt" or not is_retry(h, call)), hold)
+    return Consequence("hold", remaining, opened=hold)
 
 
 _NOTHING = Consequence("allow", ())
 """The consequence of an ordinary call; made once, as nearly all calls have it."""
 
 
-def _held(
+def _hold(
     number: int,
     call: ToolCall,
     effect: Effect,
     judgement: Judgement,
     *,
-    retries: int,
     holds: tuple[Hold, ...],
     series: Mapping[str, object] | None,
-) -> Consequence:
-    """The consequence of a failure that holds: one hold more, in the place of those that it tried again."""
+    idempotent: bool,
+) -> Hold:
+    """The hold that a failure opens; where it tried others again, it counts on."""
     retried = [hold for hold in holds if is_retry(hold, call)]
-    hold = Hold(
+    return Hold(
         call=number,
         tool=call.name,
         effect=effect,
         outcome=judgement.outcome,
         args=call.args,
-        detail=judgement.said,
+        detail=judgement.message,
         looked_for=judgement.not_found,
         retries=max((hold.retries + 1 for hold in retried), default=0),
         # A series is known from before the first failure; a failed retry does not end it.
         series=next((h.series for h in retried if h.series is not None), series),
+        idempotent=idempotent,
     )
-    doubtful = [h for h in retried if h.outcome == "in_doubt"]
-    remaining = (*(h for h in holds if h not in retried or h in doubtful), hold)
-    if hold.retries > retries and effect != "read":
-        stop = Stop("retries_used_up", number, call.name, f"failed {hold.retries + 1} times: {judgement.said}")
-        return Consequence("stop", remaining, stop)
-    return Consequence("hold", remaining, opened=hold)
 
 
 def after_user_turn(holds: tuple[Hold, ...]) -> tuple[Hold, ...]:

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-from collections.abc import Mapping
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from functools import partial
 
+from guardrail.call.needs import Need, Work
 from guardrail.calls import Finding
 from guardrail.declare.values import Given, Value
 from guardrail.errors import StoreError
 from guardrail.pictures import Answer, Picture, Rows, Unanswered
 from guardrail.query.proof import prove
-from guardrail.run.contracts import ExpectedRows, LiveCheck
+from guardrail.run.contracts import ExpectedRows, LiveCheck, LiveContract
+from guardrail.run.looks import Answers, summary
 from guardrail.state.comparison import Comparison, Incomparable
 from guardrail.state.matching import Cell, meets
 from guardrail.state.scope import Scope, Unresolved
 from guardrail.state.unknown import UNKNOWN
 from guardrail.stores.store import Ask, Store
-from guardrail.telemetry.looks import CheckOutcome
+from guardrail.telemetry.looks import CheckOutcome, VerifyTrace
 from guardrail.telemetry.redaction import redact_text, snapshot
 
 
@@ -49,7 +50,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
+class _Wrong:
     """How a check came out wrong: it could not be made (`why`), or it gave another answer."""
 
     why: str = ""
@@ -58,20 +59,78 @@ class Wrong:
     said: str = ""
 
 
-def answered(check: LiveCheck, answer: Answer, scope: Scope) -> Wrong | None:
+class Checking:
+    """Makes the checks of one look at the end, and tells each."""
+
+    def __init__(
+        self,
+        answers: Answers,
+        state: State,
+        scope: Scope,
+        stores: Mapping[str, Store],
+        trace: VerifyTrace,
+        secret: frozenset[str],
+    ) -> None:
+        self._answers = answers
+        self._state = state
+        self._scope = scope
+        self._stores = stores
+        self._trace = trace
+        self._secret = secret
+
+    def findings(self, checks: Iterable[LiveCheck], prefix: str) -> Generator[Need, object, list[Finding]]:
+        """A finding for each check that fails or cannot be made; their names begin with `prefix`."""
+        found: list[Finding] = []
+        for check in checks:
+            name = prefix + check.name
+            started = time.time_ns()
+            if check.query is None:
+                wrong = yield from _asked_of(check, self._state)
+            else:
+                wrong = _answered(check, self._answers["check", name], self._scope)
+            self._tell(name, check, _outcome_of(wrong), started)
+            if wrong is not None:
+                found.append(_finding(name, check, wrong, self._secret))
+        return found
+
+    def _tell(self, name: str, check: LiveCheck, outcome: CheckOutcome, started: int) -> None:
+        ended = time.time_ns()
+        if check.query is None:
+            self._trace.check(name, "", "", "", outcome, started=started, ended=ended)
+            return
+        store, query = self._stores[check.query.store], check.query.query
+        self._trace.check(
+            name,
+            store.dialect,
+            summary(query.tables),
+            query.rendered,
+            outcome,
+            store=store.name,
+            started=started,
+            ended=ended,
+        )
+
+
+def named_checks(contract: LiveContract) -> Iterator[tuple[str, LiveCheck]]:
+    """All checks of a contract by name; those of an alternative begin with its name."""
+    yield from ((check.name, check) for check in contract.checks)
+    for branch, checks in contract.branch_checks.items():
+        yield from ((f"{branch}.{check.name}", check) for check in checks)
+
+
+def _answered(check: LiveCheck, answer: Answer, scope: Scope) -> _Wrong | None:
     """How the answer to a check's query is wrong; None: it is as it must be. `scope` has the values of `$name`."""
     if isinstance(answer, Unanswered):
-        return Wrong(why=answer.why)
+        return _Wrong(why=answer.why)
     assert isinstance(answer, Rows)
     actual = _shown(answer)
     if check.equals is None:
-        holds = len(answer.rows) == 1 and len(answer.rows[0]) == 1 and bool(answer.rows[0][0])
-        return None if holds else Wrong(expected=True, actual=actual)
+        return None if answer.is_true else _Wrong(expected=True, actual=actual)
     try:
         holds, expected = _compared(check.equals, answer, actual, scope)
     except (Incomparable, Unresolved) as error:
-        return Wrong(why=str(error))
-    return None if holds else Wrong(expected=expected, actual=actual)
+        return _Wrong(why=str(error))
+    return None if holds else _Wrong(expected=expected, actual=actual)
 
 
 def _compared(expected: Value | ExpectedRows, answer: Rows, actual: object, scope: Scope) -> tuple[bool, object]:
@@ -105,32 +164,24 @@ def _shown(answer: Rows) -> object:
     return list(answer.mappings())
 
 
-def asked_of(check: LiveCheck, state: State) -> Wrong | None:
+def _asked_of(check: LiveCheck, state: State) -> Generator[Need, object, _Wrong | None]:
     """How a Python check comes out wrong; None: it holds."""
     assert check.function is not None
     try:
-        answer: Any = check.function(state)
-        if inspect.isawaitable(answer):
-            answer = asyncio.run(_awaited(answer))
+        answer = yield Work(partial(check.function, state))
     except Exception as error:  # noqa: BLE001 - a user's check may raise anything; then it was not made
-        return Wrong(why=f"{type(error).__name__}: {error}")
+        return _Wrong(why=f"{type(error).__name__}: {error}")
     if answer is True:
         return None
-    if isinstance(answer, str):
-        return Wrong(said=answer)
-    return Wrong(expected=True, actual=answer)
+    return _Wrong(said=answer) if isinstance(answer, str) else _Wrong(expected=True, actual=answer)
 
 
-async def _awaited(answer: Any) -> Any:
-    return await answer
-
-
-def outcome_of(wrong: Wrong | None) -> CheckOutcome:
+def _outcome_of(wrong: _Wrong | None) -> CheckOutcome:
     """A check's outcome in one word."""
     return "pass" if wrong is None else "error" if wrong.why else "fail"
 
 
-def finding(name: str, check: LiveCheck, wrong: Wrong, secret: frozenset[str]) -> Finding:
+def _finding(name: str, check: LiveCheck, wrong: _Wrong, secret: frozenset[str]) -> Finding:
     """The finding that a check which came out wrong makes; values of `secret` columns do not stand in it."""
     if wrong.why:
         return Finding("check_error", name, f"{name} could not be made: {wrong.why}")

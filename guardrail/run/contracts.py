@@ -11,8 +11,10 @@ from guardrail.declare.contracts import Alternative, Check, PythonCheck, Task, W
 from guardrail.declare.durations import seconds
 from guardrail.declare.texts import function_name
 from guardrail.declare.values import Value, read
+from guardrail.pictures import Key
 from guardrail.query.proof import Dialect, Query, prove, prove_condition
 from guardrail.state.contract import Contract
+from guardrail.stores.store import Ask, Photograph
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,23 @@ class LiveWatch:
         """Its name in the contract."""
         return f"{self.store}.{self.table}"
 
+    def photograph(
+        self, inputs: Mapping[str, object], pinned: tuple[Key, ...], hashed: bool | None
+    ) -> tuple[str, Photograph]:
+        """The store, and the picture to be taken of the table there."""
+        return self.store, Photograph(
+            name=self.place,
+            table=self.table,
+            key=self.key,
+            where=self.where,
+            values=inputs,
+            ignore=frozenset(self.declared.ignore),
+            whole_rows=self.declared.whole_rows,
+            most_rows=self.declared.most_rows,
+            pinned=pinned,
+            hashed=hashed,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class StoredQuery:
@@ -37,6 +56,10 @@ class StoredQuery:
 
     store: str
     query: Query
+
+    def ask(self, inputs: Mapping[str, object]) -> tuple[str, Ask]:
+        """The store, and the question to it."""
+        return self.store, Ask(self.query, inputs)
 
 
 ExpectedRows: TypeAlias = tuple[Mapping[str, Value], ...]

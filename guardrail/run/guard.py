@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from opentelemetry._logs import LoggerProvider
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import TracerProvider
 
 from guardrail.call.facts import Facts
+from guardrail.call.needs import Need, Work
 from guardrail.declare.configuration import Configuration
 from guardrail.declare.loading import load
-from guardrail.errors import ConfigurationError, LedgerError, RunNotOpen
+from guardrail.errors import ConfigurationError, GuardrailError, LedgerError, RunNotOpen
 from guardrail.ledger.ledger import Ledger
 from guardrail.ledger.records import RunHistory, RunRecord
 from guardrail.ledger.transactions import RunTaken
+from guardrail.pictures import Picture
 from guardrail.run.history import holds_of, inputs_of, operations_of, stop_of
 from guardrail.run.inputs import Inputs
+from guardrail.run.journal import Journal
 from guardrail.run.live import Live, ledger_path
 from guardrail.run.run import Run, current
 from guardrail.run.standing import Standing
@@ -34,7 +37,7 @@ from guardrail.run.wrapping import wrap
 from guardrail.stores.store import Store
 from guardrail.telemetry.logs import get_logger
 from guardrail.telemetry.redaction import snapshot_text
-from guardrail.telemetry.traces import RunTrace, Telemetry
+from guardrail.telemetry.traces import Telemetry
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -57,11 +60,14 @@ class Guard:
         logger_provider: LoggerProvider | None = None,
         base: Path | None = None,
     ) -> None:
-        """Make a configuration live; a relative ledger path begins at `base`. Raises `ConfigurationError`, `StoreError` and `LedgerError`."""
+        """Make a configuration live; relative paths of the ledger and of SQLite stores begin at `base`.
+
+        Raises `ConfigurationError`, `StoreError` and `LedgerError`.
+        """
         self._path: Path | None = None
-        self._environ: Mapping[str, str] | None = None
         self._stores = dict(stores or {})
-        self._live = Live(configuration, self._stores)
+        self._base = base
+        self._live = Live(configuration, self._stores, base)
         self._ledger = Ledger(ledger_path(configuration, base))
         self._telemetry = Telemetry(
             tracer_provider=tracer_provider,
@@ -79,9 +85,7 @@ class Guard:
 
         Raises `ConfigurationError` with every mistake of the file, `StoreError` and `LedgerError`.
         """
-        configuration = load(path)
-        place = ledger_path(configuration, Path(path).parent)
-        guard = cls(configuration.model_copy(update={"ledger": place}), **options)
+        guard = cls(load(path), base=Path(path).parent, **options)
         guard._path = Path(path)
         return guard
 
@@ -104,7 +108,7 @@ class Guard:
         if self._path is None:
             raise ConfigurationError.of("this guard was not made from a file: make a new one instead")
         try:
-            self._live = Live(load(self._path), self._stores)
+            self._live = Live(load(self._path), self._stores, self._base)
         except Exception as error:
             get_logger().error("guardrail.reload_failed", file=str(self._path), error=type(error).__name__)
             raise
@@ -126,25 +130,27 @@ class Guard:
         one database). `attributes` go on the run's span.
         """
         live = self._live
+        history = None if id is None else self._ledger.load_run(id)
+        task = _same_task(task, history)
+        declared = None if task is None else live.configuration.tasks.get(task)
         run_id = id or uuid.uuid4().hex
-        declared = live.configuration.tasks.get(task) if task is not None else None
-        run_inputs = Inputs(task or "", {} if declared is None else declared.inputs, inputs or {})
+        known = {} if history is None else inputs_of(history)
+        # What was recorded is redacted and bounded: what is given again is better.
+        run_inputs = Inputs(task or "", {} if declared is None else declared.inputs, {**known, **(inputs or {})})
         own = {name: live.open(name, where) for name, where in (stores or {}).items()}
         run_stores = {**live.stores, **own}
         trace = self._telemetry.open_run(run_id, task, live.policy.name, live.policy.mode, attributes)
         verification = Verification(
             run_id,
-            live.contract(task) if task is not None else None,
+            None if task is None else live.contract(task),
             inputs=run_inputs,
             stores=run_stores,
             ledger=self._ledger,
             trace=trace,
             secret=live.secret,
             opened=datetime.now(UTC),
+            without=live.why_no_contract(task),
         )
-        around = current.get()
-        if around is not None and around.verdict is not None:
-            around = None  # it has ended; its context was not tidied up
         standing = Standing(
             run_id,
             task,
@@ -153,18 +159,19 @@ class Guard:
             inputs=run_inputs,
             facts=Facts(live.wanted),
             stores=run_stores,
-            ledger=self._ledger,
-            trace=trace,
+            journal=Journal(run_id, self._ledger, trace),
             picture=verification.before,
-            parent=None if around is None else around.standing,
+            parent=_around(),
         )
+        if history is not None:
+            _take_up(standing, history)
         wanted = declared.on_silent_failure if declared is not None else None
         return Run(
             standing,
             verification,
             drain=live.drain,
             raises=(wanted or live.configuration.on_silent_failure) == "raise",
-            opening=lambda run: self._opened(run, standing, verification, live, trace, known=id is not None),
+            opening=lambda run: self._opening(run, verification, live, history),
             ended=lambda run: self._ended(run, own),
         )
 
@@ -177,10 +184,12 @@ class Guard:
         return wrap(tool, self._find)
 
     def current(self) -> Run | None:
-        """The run that a call made here belongs to."""
+        """The run that a call made here belongs to; None where it belongs to none, or to one that has ended."""
         run = current.get()
         if run is not None and id(run) in self._open:
             return run
+        if run is not None and run.verdict is not None:
+            return None
         return next(iter(self._open.values())) if len(self._open) == 1 else None
 
     def close(self) -> None:
@@ -201,40 +210,49 @@ class Guard:
     def _find(self) -> Standing:
         run = self.current()
         if run is None:
-            count = len(self._open)
-            why = f"{count} runs are open, and none of them here" if count else "no run is open"
-            raise RunNotOpen(f"a guarded tool was called where {why}: call it inside `with guard.run(...)`")
+            raise RunNotOpen(f"a guarded tool was called where {self._why_none()}")
         return run.standing
 
-    def _opened(
-        self, run: Run, standing: Standing, verification: Verification, live: Live, trace: RunTrace, *, known: bool
-    ) -> None:
-        """Record the run, take it up again if it is known, and take the before-picture."""
-        history = self._ledger.load_run(run.id) if known else None
-        if history is not None:
-            _take_up(standing, history)
-        self._record(run, live, trace)
-        self._open[id(run)] = run
-        if history is not None and self._restored(verification, history):
-            return
-        if not standing.inputs.missing:
-            verification.before()
+    def _why_none(self) -> str:
+        here = current.get()
+        if here is not None and here.verdict is not None:
+            return f"the run {here.id} has ended"
+        if not self._open:
+            return "no run is open: call it inside `with guard.run(...)`"
+        return (
+            f"{len(self._open)} runs are open, and none of them here: a run that a generator opened is not current "
+            "outside of it, nor is any in a thread without its context; guard the tool with `run.wrap` instead"
+        )
 
-    def _restored(self, verification: Verification, history: RunHistory) -> bool:
+    def _opening(
+        self, run: Run, verification: Verification, live: Live, history: RunHistory | None
+    ) -> Generator[Need, object, None]:
+        """Record the run, and see the state before it; one that is taken up is judged from the state it began with."""
+        yield Work(partial(self._record, run, live))
+        run.standing.open()
+        self._open[id(run)] = run
+        if history is not None and (yield from self._restored(verification, history)):
+            return
+        if not run.standing.inputs.missing:
+            yield from verification.before()
+
+    def _restored(self, verification: Verification, history: RunHistory) -> Generator[Need, object, bool]:
         """Whether the state before the run is settled: as it was kept, or as lost, if the run has written since."""
         opened = datetime.fromtimestamp(history.run.started, UTC)
-        if verification.restore(self._ledger.load_pictures(history.run.id), opened):
+        pictures = yield Work(partial(self._ledger.load_pictures, history.run.id))
+        if verification.restore(cast("tuple[Picture, ...]", pictures), opened):
             return True
         has_written = any(recorded.call.effect != "read" for recorded in history.calls)
         if has_written:
-            verification.go_without("it was not kept when the run was opened")
+            yield from verification.go_without("it was not kept when the run was opened")
         return has_written
 
-    def _record(self, run: Run, live: Live, trace: RunTrace) -> None:
+    def _record(self, run: Run, live: Live) -> None:
+        trace = run.standing.journal.trace
         record = RunRecord(
             run.id,
             run.task,
-            snapshot_text(dict(run.inputs), live.secret),
+            snapshot_text(run.inputs, live.secret),
             live.policy.name,
             live.policy.mode,
             time.time(),
@@ -242,6 +260,8 @@ class Guard:
             socket.gethostname(),
             trace.trace_id or None,
         )
+        if any(other.id == run.id for other in self._open.values()):
+            raise RunTaken(f"the run {run.id} is open in this process: leave it before it is taken up again")
         try:
             self._ledger.open_run(record)
         except RunTaken:
@@ -256,9 +276,22 @@ class Guard:
             store.close()
 
 
+def _around() -> Standing | None:
+    """The run that a run opened here is part of; one that has ended is none, if its context was not tidied up."""
+    run = current.get()
+    return None if run is None or run.verdict is not None else run.standing
+
+
+def _same_task(task: str | None, history: RunHistory | None) -> str | None:
+    """The task of a run; one that is taken up keeps its task. Raises `GuardrailError` if another is named."""
+    if history is None or history.run.task == task:
+        return task
+    if task is None:
+        return history.run.task
+    raise GuardrailError(f"the run {history.run.id} is one of task {history.run.task}, not of {task}: use another id")
+
+
 def _take_up(standing: Standing, history: RunHistory) -> None:
-    # What was recorded is redacted and bounded: what is given again is better.
-    standing.inputs.restore({**json.loads(history.run.inputs), **inputs_of(history), **standing.inputs.values})
     standing.take_up(
         calls=max((recorded.call.number for recorded in history.calls), default=0),
         stop=stop_of(history),

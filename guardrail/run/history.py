@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from guardrail.calls import Finding, Stop, Verdict
 from guardrail.decide.holds import Hold
-from guardrail.decide.operations import Operation, OperationState
+from guardrail.decide.operations import Operation, after
 from guardrail.ledger.records import FindingRecord, HoldRecord, RecordedCall, RunHistory, VerdictRecord
 from guardrail.telemetry.redaction import redact_text, snapshot_text
 
@@ -19,6 +19,7 @@ def hold_record(run: str, hold: Hold, redact: Collection[str]) -> HoldRecord:
         "effect": hold.effect,
         "looked_for": hold.looked_for,
         "retries": hold.retries,
+        "idempotent": hold.idempotent,
         "series": None if hold.series is None else json.loads(snapshot_text(hold.series, redact)),
     }
     return HoldRecord(
@@ -74,16 +75,17 @@ def holds_of(history: RunHistory) -> tuple[Hold, ...]:
 
 def operations_of(calls: Iterable[RecordedCall]) -> dict[str, Operation]:
     """What is known of the writes of a run, by operation key; the last one of a key counts."""
-    operations: dict[str, Operation] = {}
-    for recorded in calls:
-        call, outcome = recorded.call, recorded.outcome
-        if call.operation is None:
-            continue
-        state = _STATES.get(outcome.outcome if outcome is not None else "in_doubt")
-        if state is not None:
-            declared = call.operation != call.digest
-            operations[call.operation] = Operation(call.operation, call.digest, declared, state, call.number)
-    return operations
+    known = (_operation(recorded) for recorded in calls)
+    return {operation.key: operation for operation in known if operation is not None}
+
+
+def _operation(recorded: RecordedCall) -> Operation | None:
+    """What is known of one write: without an outcome, nobody knows what became of it."""
+    call, outcome = recorded.call, recorded.outcome
+    if call.operation is None or (outcome is not None and not outcome.executed):
+        return None
+    begun = Operation(call.operation, call.digest, call.operation != call.digest, "in_doubt", call.number)
+    return begun if outcome is None else after(begun, outcome.outcome)
 
 
 def stop_of(history: RunHistory) -> Stop | None:
@@ -93,11 +95,9 @@ def stop_of(history: RunHistory) -> Stop | None:
 
 
 def inputs_of(history: RunHistory) -> dict[str, Any]:
-    """The inputs that were bound during the run."""
-    return {name: json.loads(text).get(name) for name, text in history.inputs.items()}
-
-
-_STATES: dict[str, OperationState] = {"ok": "done", "empty": "done", "partial": "in_doubt", "in_doubt": "in_doubt"}
+    """The inputs that the run was opened with or that were bound during it, as far as they were recorded."""
+    bound = {name: json.loads(text).get(name) for name, text in history.inputs.items()}
+    return {**_arguments(history.run.inputs), **bound}
 
 
 def _hold(record: HoldRecord) -> Hold:
@@ -112,6 +112,7 @@ def _hold(record: HoldRecord) -> Hold:
         rest["looked_for"],
         rest["retries"],
         rest["series"],
+        rest["idempotent"],
     )
 
 

@@ -34,6 +34,7 @@ class Inputs:
         inputs = {name: item if isinstance(item, Input) else Input(type=item) for name, item in declared.items()}  # type: ignore[arg-type]
         wrong = [f"{name} is not an input of it" for name in given if declared and name not in inputs]
         late: list[Late] = []
+        left_out: list[str] = []
         for name, item in inputs.items():
             conditions = Conditions(type=item.type)
             if name in given:
@@ -41,12 +42,14 @@ class Inputs:
                 wrong += [f"{name} {misfit}"] if misfit is not None else []
             elif item.source is not None:
                 late.append(Late(name, item.source.tool, item.source.at, conditions))
-            elif not item.optional:
+            elif item.optional:
+                left_out.append(name)
+            else:
                 wrong.append(f"{name} is missing")
         if wrong:
             known = ", ".join(inputs) or "none"
             raise InputError(f"the inputs of task {task}: {'; '.join(wrong)} (its inputs are: {known})")
-        self.values: dict[str, object] = dict(given)
+        self.values: dict[str, object] = {**dict.fromkeys(left_out), **given}
         self._late = {item.name: item for item in late}
         self.awaited = frozenset(item.tool for item in late)
         """The tools whose results bind inputs."""
@@ -56,8 +59,8 @@ class Inputs:
         """The inputs that no result has bound yet."""
         return tuple(self._late.values())
 
-    def bind(self, tool: str, value: object) -> list[str]:
-        """Bind what a good result of `tool` holds, once; the names that were bound."""
+    def bind(self, tool: str, value: object) -> dict[str, object]:
+        """Bind what a good result of `tool` holds, once; what was bound, by name."""
         found = {
             late.name: fitting
             for late in self._late.values()
@@ -66,7 +69,7 @@ class Inputs:
         self.values.update(found)
         for name in found:
             del self._late[name]
-        return list(found)
+        return found
 
     def restore(self, values: Mapping[str, object]) -> None:
         """Take over what an earlier process had bound."""

@@ -26,7 +26,7 @@ from guardrail.telemetry.logs import get_logger
 class Live:
     """Everything that the runs of one configuration share. It does not change; a reload makes another."""
 
-    def __init__(self, configuration: Configuration, stores: Mapping[str, object]) -> None:
+    def __init__(self, configuration: Configuration, stores: Mapping[str, object], base: Path | None = None) -> None:
         """Compile and open; raises `ConfigurationError` with all mistakes, or `StoreError`."""
         mistakes = check(configuration)
         if mistakes:
@@ -36,7 +36,8 @@ class Live:
         self.enforced = self.policy.mode == "enforce"
         self.drain = seconds(configuration.drain)
         self.stores: dict[str, Store] = {
-            name: self.open(name, stores.get(name, declared.url)) for name, declared in configuration.stores.items()
+            name: self.open(name, stores.get(name) or _placed(declared.url, base))
+            for name, declared in configuration.stores.items()
         }
         oversized = self._oversized()
         if oversized:
@@ -121,6 +122,13 @@ class Live:
             self._contracts[task] = LiveContract(task, self.configuration.tasks[task], self.dialects)
         return self._contracts.get(task)
 
+    def why_no_contract(self, task: str | None) -> str:
+        """Why a run of this task has no contract."""
+        if task is None:
+            return "the run has no contract: it was opened without a task"
+        advice = suggestion(task, self.configuration.tasks, "the tasks are")
+        return f"the run has no contract: no task {task} is declared" + (f" ({advice})" if advice else "")
+
     def close(self) -> None:
         """Close the stores."""
         for store in self.stores.values():
@@ -131,6 +139,17 @@ def _policy(configuration: Configuration) -> Policy:
     named = configuration.policy
     policy = named if isinstance(named, Policy) else bundled_policy(named)
     return refined(policy, configuration.mode, configuration.outcomes, configuration.retries)
+
+
+_SQLITE = "sqlite:///"
+
+
+def _placed(url: str, base: Path | None) -> str:
+    """The URL of a store; a relative path of a SQLite file begins at the configuration file."""
+    path = url.removeprefix(_SQLITE)
+    if base is None or path == url or path.startswith(("/", ":")):
+        return url
+    return f"{_SQLITE}{(base / path).absolute()}"
 
 
 def ledger_path(configuration: Configuration, base: Path | None) -> str:

@@ -9,9 +9,8 @@ from opentelemetry._logs import NoOpLoggerProvider
 from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.trace import NoOpTracerProvider
 
-from guardrail.call.drivers import drain
+from guardrail.call.drivers import complete
 from guardrail.calls import Verdict
-from guardrail.declare.faults import suggestion
 from guardrail.errors import GuardrailError
 from guardrail.ledger.ledger import Ledger
 from guardrail.run.inputs import Inputs
@@ -32,8 +31,7 @@ def look_now(live: Live, task: str, inputs: Mapping[str, object]) -> Verdict:
     """
     contract = live.contract(task)
     if contract is None:
-        advice = suggestion(task, live.configuration.tasks, "the tasks are")
-        raise GuardrailError(f"no task {task} is declared" + (f" ({advice})" if advice else ""))
+        raise GuardrailError(live.why_no_contract(task))
     verification = Verification(
         "look",
         contract,
@@ -44,8 +42,8 @@ def look_now(live: Live, task: str, inputs: Mapping[str, object]) -> Verdict:
         secret=live.secret,
         opened=datetime.now(UTC),
     )
-    verification.go_without(_WHY)
-    return verdict_of(drain(verification.judge(hurried=True)), stop=None, agent_error=None, open_holds=0)
+    complete(verification.go_without(_WHY))
+    return verdict_of(complete(verification.judge(hurried=True)), stop=None, agent_error=None, open_holds=0)
 
 
 def _silence() -> Telemetry:

@@ -8,17 +8,19 @@ import functools
 import inspect
 from collections.abc import Callable, Generator, Mapping
 from contextvars import ContextVar, Token
+from dataclasses import replace
 from types import FrameType, TracebackType
 from typing import Any, Literal, TypeVar, cast, overload
 
-from guardrail.call.drivers import adrain, adrive, drain, drive
+from guardrail.call.drivers import acomplete, adrive, complete, drive
 from guardrail.call.flow import guarded
 from guardrail.call.needs import Need, Work
-from guardrail.calls import Stop, ToolCall, Verdict
+from guardrail.call.tools import call_of
+from guardrail.calls import Stop, Verdict
 from guardrail.errors import GuardrailError, RunStopped, SilentFailure
 from guardrail.run.standing import Standing
 from guardrail.run.verdicts import verdict_of
-from guardrail.run.verification import Outcome, Verification
+from guardrail.run.verification import Judged, Verification
 from guardrail.run.wrapping import is_awaiting, wrap
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -42,7 +44,7 @@ class Run:
         *,
         drain: float,
         raises: bool,
-        opening: Callable[[Run], None],
+        opening: Callable[[Run], Generator[Need, object, None]],
         ended: Callable[[Run], None],
     ) -> None:
         self.verdict: Verdict | None = None
@@ -71,7 +73,7 @@ class Run:
     @property
     def inputs(self) -> Mapping[str, object]:
         """The inputs that are known by now."""
-        return self._standing.inputs.values
+        return dict(self._standing.inputs.values)
 
     @property
     def stop(self) -> Stop | None:
@@ -99,20 +101,21 @@ class Run:
         return self._standing
 
     @overload
+    def wrap(self, tools: Mapping[str, F], /) -> dict[str, F]: ...
+    @overload
     def wrap(self, tool: F, /) -> F: ...
     @overload
     def wrap(
         self, tool: Callable[..., Any], other: Callable[..., Any], /, *more: Callable[..., Any]
     ) -> tuple[Callable[..., Any], ...]: ...
-    @overload
-    def wrap(self, /, **named: Callable[..., Any]) -> dict[str, Callable[..., Any]]: ...
 
-    def wrap(self, /, *tools: Callable[..., Any], **named: Callable[..., Any]) -> Any:
-        """Guard tools: one gives one, several give a tuple, named ones (`wrap(**tools)`) a dict.
+    def wrap(self, /, *tools: Any) -> Any:
+        """Guard tools: one gives one, several give a tuple, a mapping by name gives a dict.
 
         A guarded tool has the name, doc and signature of the tool, and is sync, async or a stream as it is.
         """
-        if named:
+        if len(tools) == 1 and isinstance(tools[0], Mapping):
+            named = cast("Mapping[str, Callable[..., Any]]", tools[0])
             return {name: wrap(tool, self._find, name) for name, tool in named.items()}
         guarded_tools = tuple(wrap(tool, self._find) for tool in tools)
         return guarded_tools[0] if len(guarded_tools) == 1 else guarded_tools
@@ -124,7 +127,7 @@ class Run:
         `CallRefused` when the call was not carried out and the run goes on, and the signal `RunHalted` when
         the run is over.
         """
-        flow = guarded(self._standing, ToolCall(name, dict(args), id))
+        flow = guarded(self._standing, call_of(name, args, id))
         execute = functools.partial(tool, **args)
         return adrive(flow, execute) if is_awaiting(tool) else drive(flow, execute)
 
@@ -132,7 +135,7 @@ class Run:
         self, name: str, args: Mapping[str, object], tool: Callable[..., Any], *, id: str | None = None
     ) -> Any:
         """Make one guarded call from asynchronous code: like `call`, with the guard's own work off the loop."""
-        return await adrive(guarded(self._standing, ToolCall(name, dict(args), id)), functools.partial(tool, **args))
+        return await adrive(guarded(self._standing, call_of(name, args, id)), functools.partial(tool, **args))
 
     def user_turn(self) -> None:
         """Say that the real user has spoken: what failed before is theirs to judge now.
@@ -144,12 +147,17 @@ class Run:
     def abandon(self, reason: str) -> None:
         """End the run openly as not done; its verdict is `agent_error`, and no further call is made."""
         self._abandoned = reason
-        self._standing.abandon(reason)
+        self._standing.journal.abandoned()
+        self._standing.close(f"was abandoned: {reason}")
 
     def __enter__(self) -> Run:
         """Open the run: it is recorded, and the before-picture is taken."""
         self._begin(_is_generator(inspect.currentframe()))
-        self._open()
+        try:
+            complete(self._opening(self))
+        except BaseException:
+            self._finish()
+            raise
         return self
 
     def __exit__(
@@ -158,7 +166,7 @@ class Run:
         """Close the run and judge it."""
         try:
             # Calls of this loop cannot end while we block it: they are not waited for.
-            self.verdict = drain(self._closing(error, 0.0 if _in_loop() else self._drain))
+            self.verdict = complete(self._closing(error, 0.0 if _in_loop() else self._drain))
         finally:
             self._finish()
         return self._leave(self.verdict, error)
@@ -166,7 +174,11 @@ class Run:
     async def __aenter__(self) -> Run:
         """Open the run; what blocks is done off the loop."""
         self._begin(_is_generator(inspect.currentframe()))
-        await asyncio.to_thread(self._open)
+        try:
+            await acomplete(self._opening(self))
+        except BaseException:
+            self._finish()
+            raise
         return self
 
     async def __aexit__(
@@ -174,7 +186,7 @@ class Run:
     ) -> Literal[False]:
         """Close the run and judge it; what blocks is done off the loop."""
         try:
-            self.verdict = await adrain(self._closing(error, self._drain))
+            self.verdict = await acomplete(self._closing(error, self._drain))
         finally:
             self._finish()
         return self._leave(self.verdict, error)
@@ -188,46 +200,52 @@ class Run:
         self._entered = True
         if not in_generator:
             self._token = current.set(self)
-            self._span = self._standing.trace.attach()
-
-    def _open(self) -> None:
-        try:
-            self._opening(self)
-        except BaseException:
-            self._finish()
-            raise
+            self._span = self._standing.journal.trace.attach()
 
     def _closing(self, error: BaseException | None, seconds: float) -> Generator[Need, object, Verdict]:
         """Wait for calls in flight, look at the state, judge, record."""
-        flown = cast("int", (yield Work(functools.partial(self._standing.wait, seconds))))
-        self._standing.close("has ended")
-        if flown:
-            self._standing.trace.log.warning("guardrail.calls_in_flight", calls=flown)
+        hurried = _is_interrupt(error)
         try:
-            state = yield from self._verification.judge(hurried=_wins(error))
+            yield Work(functools.partial(self._standing.wait, 0.0 if hurried else seconds))
+            self._standing.close("has ended")
+            unfinished = self._standing.give_up()
+            state = yield from self._verification.judge(hurried=hurried)
+            verdict = self._verdict(replace(state, findings=(*state.findings, *unfinished)), error)
+            yield Work(functools.partial(self._record, verdict, error))
         except Exception as failure:  # noqa: BLE001 - the guard's own failure: never a pass, and visible
-            state = Outcome(because=f"the state could not be judged: {type(failure).__name__}: {failure}")
-            self._standing.trace.log.error("guardrail.guard_error", error=type(failure).__name__)
-        verdict = self._verdict(state, error)
-        yield Work(functools.partial(self._record, verdict, error))
+            self._standing.journal.trace.log.error("guardrail.guard_error", error=type(failure).__name__)
+            return self._cut_short(error, f"the state could not be judged: {type(failure).__name__}: {failure}")
+        except BaseException:  # interrupted a second time, or cancelled while it settled
+            self._cut_short(error, "the state was not judged: the run was interrupted at its end")
+            raise
         return verdict
 
-    def _verdict(self, state: Outcome, error: BaseException | None) -> Verdict:
+    def _cut_short(self, error: BaseException | None, why: str) -> Verdict:
+        """End the run without a look at the state."""
+        verdict = self._verdict(Judged(because=why), error)
+        self._standing.close("has ended")
+        self._record(verdict, error)
+        return verdict
+
+    def _verdict(self, state: Judged, error: BaseException | None) -> Verdict:
         """The first that applies of stopped, agent_error, silent_failure, unverified, verified."""
+        standing = self._standing
         return verdict_of(
             state,
-            stop=self._standing.stopped(),
-            agent_error=self._abandoned or (_named(error) if error is not None else None),
-            open_holds=len(self._standing.holds),
+            stop=standing.stopped(),
+            agent_error=self._abandoned or (f"the agent raised {type(error).__name__}" if error is not None else None),
+            open_holds=len(standing.holds),
+            would=standing.would,
+            written=standing.written,
         )
 
     def _record(self, verdict: Verdict, error: BaseException | None) -> None:
         self.verdict = verdict
-        self._standing.end(verdict, error)
+        self._standing.journal.judged(verdict, self._standing.calls, error)
 
     def _finish(self) -> None:
         if self._token is not None:
-            self._standing.trace.detach(self._span)
+            self._standing.journal.trace.detach(self._span)
             with contextlib.suppress(ValueError):  # left in another context than it was entered in
                 current.reset(self._token)
         self._standing.close("has ended")
@@ -236,7 +254,7 @@ class Run:
     def _leave(self, verdict: Verdict, error: BaseException | None) -> Literal[False]:
         """Let go what the caller shall see."""
         stop = verdict.stop
-        if _wins(error):
+        if _is_interrupt(error):
             if stop is not None and error is not None:
                 error.__context__ = RunStopped(stop, verdict, self._standing.others)
             return False
@@ -250,15 +268,11 @@ class Run:
 _WINNING = (KeyboardInterrupt, SystemExit, asyncio.CancelledError, GeneratorExit)
 
 
-def _wins(error: BaseException | None) -> bool:
+def _is_interrupt(error: BaseException | None) -> bool:
     """Whether an error must reach the caller as it is: an interrupt or a cancellation, also within a group."""
     if isinstance(error, BaseExceptionGroup):
-        return any(_wins(part) for part in cast("BaseExceptionGroup[BaseException]", error).exceptions)
+        return any(_is_interrupt(part) for part in cast("BaseExceptionGroup[BaseException]", error).exceptions)
     return isinstance(error, _WINNING)
-
-
-def _named(error: BaseException) -> str:
-    return f"the agent raised {type(error).__name__}"
 
 
 def _is_generator(entering: FrameType | None) -> bool:

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from guardrail.calls import Finding, Stop, Verdict, VerdictKind
-from guardrail.run.verification import Outcome
+from guardrail.run.verification import Judged
+
+UNSEEN = (
+    "a write of the run came out well, and nothing that was expected is visible to another connection: "
+    "was it committed, and to this database?"
+)
 
 
-def verdict_of(state: Outcome, *, stop: Stop | None, agent_error: str | None, open_holds: int) -> Verdict:
+def verdict_of(
+    state: Judged,
+    *,
+    stop: Stop | None,
+    agent_error: str | None,
+    open_holds: int,
+    would: Stop | None = None,
+    written: int = 0,
+) -> Verdict:
     """The first that applies of stopped, agent_error, silent_failure, unverified, verified.
 
     Findings are attached whatever the kind: a proven wrong value is not hidden by a check that could not
-    be made, nor by a stop.
+    be made, nor by a stop. `written` counts the writes of the run that came out well.
     """
     kind = _kind(state, stop, agent_error)
-    because = _because(kind, state, agent_error)
+    because = _because(kind, state, agent_error) or (UNSEEN if written and _is_unseen(state) else "")
     return Verdict(
         kind,
         state.findings,
@@ -25,7 +38,7 @@ def verdict_of(state: Outcome, *, stop: Stop | None, agent_error: str | None, op
     )
 
 
-def _kind(state: Outcome, stop: Stop | None, agent_error: str | None) -> VerdictKind:
+def _kind(state: Judged, stop: Stop | None, agent_error: str | None) -> VerdictKind:
     counted = [finding for finding in state.findings if not finding.warning]
     if stop is not None:
         return "stopped"
@@ -36,7 +49,12 @@ def _kind(state: Outcome, stop: Stop | None, agent_error: str | None) -> Verdict
     return "unverified" if counted or state.because else "verified"
 
 
-def _because(kind: VerdictKind, state: Outcome, agent_error: str | None) -> str:
+def _observed(would: Stop) -> str:
+    """What a run that is only observed was spared."""
+    return f"only observed, it would have been {would}"
+
+
+def _because(kind: VerdictKind, state: Judged, agent_error: str | None) -> str:
     match kind:
         case "agent_error":
             return agent_error or ""
@@ -44,6 +62,11 @@ def _because(kind: VerdictKind, state: Outcome, agent_error: str | None) -> str:
             return state.because or state.note or _not_checked(state.findings)
         case _:
             return state.note
+
+
+def _is_unseen(state: Judged) -> bool:
+    """Whether all that is wrong is that something is missing."""
+    return bool(state.findings) and all(finding.kind == "missing_change" for finding in state.findings)
 
 
 def _not_checked(findings: tuple[Finding, ...]) -> str:

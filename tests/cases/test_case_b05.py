@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from support.cases import history_of, outcome_of, told, variant
 from support.shop import Guards, Shop
 

@@ -7,10 +7,10 @@ read. All of them stop a strict run.
 from __future__ import annotations
 
 import pytest
-from support.cases import history_of, outcome_of, told, variant
-from support.shop import Guards
 
 from guardrail import CallRefused
+from support.cases import history_of, outcome_of, told, variant
+from support.shop import Guards
 
 FAULT = (
     "<soap:Envelope xmlns:soap='http://schemas.xmlsoap.org/soap/envelope/'><soap:Body><soap:Fault>"

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+
 from support.cases import told, variant
 
 MONITOR = {"status": "failed", "run_id": 88}
@@ -15,13 +16,20 @@ DENIAL = {"success": False, "reason": "address not deliverable"}
 
 def texts(result: object) -> list[Any]:
     """A result, and the texts in which it may come."""
-    return [result, json.dumps(result), json.dumps(result, indent=4), {"content": [{"type": "text", "text": json.dumps(result)}], "isError": False}]
+    return [
+        result,
+        json.dumps(result),
+        json.dumps(result, indent=4),
+        {"content": [{"type": "text", "text": json.dumps(result)}], "isError": False},
+    ]
 
 
 @pytest.mark.parametrize(
     "result",
     [
-        variant("B07", "error null per row", {"results": [{"url": "https://site.test/a", "text": "hello", "error": None}]}),
+        variant(
+            "B07", "error null per row", {"results": [{"url": "https://site.test/a", "text": "hello", "error": None}]}
+        ),
         variant("B07", "failed zero", {"succeeded": 3, "failed": 0}),
         variant("B07", "errors false", {"errors": False, "items": [1]}),
         variant("B07", "the queried thing failed", {"job": {"id": 5, "status": "failed", "error": "disk full"}}),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.cases import history_of, outcome_of, tell, told, variant
-from support.shop import Guards
 
 from guardrail import CallRefused
+from support.cases import history_of, outcome_of, tell, told, variant
+from support.shop import Guards
 
 LISTING: dict[str, Any] = {"empty": "stop"}
 
@@ -30,7 +30,8 @@ def test_an_empty_page_that_is_not_all_stops_nothing(page: object) -> None:
 
 @pytest.mark.case("B09", "empty with token")
 def test_an_empty_page_with_a_continuation_is_no_proof_of_absence(guards: Guards) -> None:
-    pages = iter([{"tickets": [], "nextPageToken": "p2"}, {"tickets": [{"id": 1}]}])
+    listed: list[object] = [{"tickets": [], "nextPageToken": "p2"}, {"tickets": [{"id": 1}]}]
+    pages = iter(listed)
     requires = [{"earlier": "list_tickets", "because": "look for a ticket first"}]
     guard = guards(
         tools={"list_tickets": {"effect": "read", **LISTING}, "open_ticket": {"effect": "write", "requires": requires}}
@@ -62,7 +63,7 @@ def test_an_empty_page_with_an_empty_token_is_the_last_one() -> None:
 
 @pytest.mark.case("B09", "last page empty after full pages")
 def test_an_empty_last_page_of_a_listing_that_found_something_stops_nothing() -> None:
-    pages = [{"tickets": [{"id": 1}], "nextPageToken": "p2"}, {"tickets": []}]
+    pages: list[object] = [{"tickets": [{"id": 1}], "nextPageToken": "p2"}, {"tickets": []}]
     seen = tell(pages, [{"status": "open"}, {"status": "open", "page_token": "p2"}], **LISTING)
     assert [s.outcome.action for s in seen] == ["allow", "allow"]
     assert seen[-1].went_on

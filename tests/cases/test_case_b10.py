@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from support.cases import history_of
-from support.shop import Guards, Shop
 
 from guardrail import Guard, Run, RunStopped
+from support.cases import history_of
+from support.shop import Guards, Shop
 
 DONE = "Order 501 was cancelled. No errors were reported."
 CANCEL: dict[str, Any] = {
@@ -32,9 +32,10 @@ def guard_of(guards: Guards, **parts: Any) -> Guard:
 def agent(run: Run, shop: Shop, calls: Iterable[str], answer: str = DONE) -> str:
     """An agent that makes its calls and closes with the same words whatever they came to."""
 
-    def cancel_order(order_id: int, works: bool) -> dict[str, object]:
-        if not works:
-            return {"error": "the order service did not answer as expected"}
+    def fails(order_id: int) -> dict[str, object]:
+        return {"error": "the order service did not answer as expected"}
+
+    def works(order_id: int) -> dict[str, object]:
         shop.execute("update orders set status = 'cancelled' where id = ?", order_id)
         return {"cancelled": order_id}
 
@@ -42,7 +43,7 @@ def agent(run: Run, shop: Shop, calls: Iterable[str], answer: str = DONE) -> str
         if call == "note":
             run.call("note_order", {"order_id": 501, "note": "please cancel"}, shop.note_order)
         else:
-            run.call("cancel_order", {"order_id": 501}, lambda order_id: cancel_order(order_id, call == "ok"))
+            run.call("cancel_order", {"order_id": 501}, works if call == "ok" else fails)
     return answer
 
 

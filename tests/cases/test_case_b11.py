@@ -7,10 +7,10 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from support.cases import outcomes
-from support.shop import Guards, Shop
 
 from guardrail import CallRefused, Guard, RunStopped
+from support.cases import outcomes
+from support.shop import Guards, Shop
 
 CHARGES = "create table charges (id integer primary key, order_no text not null, amount numeric not null)"
 ONE_CHARGE: dict[str, Any] = {

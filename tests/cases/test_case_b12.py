@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.cases import history_of, outcome_of, outcomes
-from support.shop import Guards, Shop
 
 from guardrail import CallRefused, Guard, RunStopped
+from support.cases import history_of, outcome_of, outcomes
+from support.shop import Guards, Shop
 
 REFUND: dict[str, Any] = {"effect": "write", "once_per": ["payment", "line"]}
 

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from support.cases import history_of, outcome_of, outcomes
-from support.shop import Guards
 
 from guardrail import Guard, Run, RunHalted, RunStopped
+from support.cases import history_of, outcome_of, outcomes
+from support.shop import Guards
 
 TOOLS = {name: {"effect": "write"} for name in ("reserve_room", "charge_card", "send_mail")}
 Tool = Callable[..., Awaitable[object]]
@@ -157,7 +157,7 @@ async def test_a_batch_that_comes_out_well_keeps_its_order_and_the_run_goes_on(g
 
     async with guard.run() as run:
         results = await asyncio.gather(call(run, 1, later), call(run, 2, done), call(run, 3, done))
-        assert results == [{"later": 7}, {"done": 7}, {"done": 7}]
+        assert list(results) == [{"later": 7}, {"done": 7}, {"done": 7}]
         assert await run.acall("send_mail", {"booking": 8}, done, id="c4") == {"done": 8}
     assert outcomes(guard, run.id) == {"c1": "ok", "c2": "ok", "c3": "ok", "c4": "ok"}
     assert run.stop is None

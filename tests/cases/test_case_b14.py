@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from support.shop import Guards, Shop
 
 from guardrail import Finding, Run
+from support.shop import Guards, Shop
 
 PRODUCTS = """
 create table products (
@@ -90,7 +90,9 @@ def set_meta(value: object) -> dict[str, Any]:
 
 @pytest.mark.case("B14", "key removed from a JSON column")
 def test_a_key_that_is_gone_from_a_document_is_named(guards: Guards, products: Shop) -> None:
-    run = run_of(guards, products, set_meta({"json": {"/a": 9}}), """update products set meta = '{"a": 9}' where id = 12""")
+    run = run_of(
+        guards, products, set_meta({"json": {"/a": 9}}), """update products set meta = '{"a": 9}' where id = 12"""
+    )
     assert texts(run) == ["shop.products id=12: meta/b was removed (it was 2), and nobody asked for it"]
 
 

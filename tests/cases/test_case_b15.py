@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from support.shop import Guards, Shop
 
 from guardrail import Run
+from support.shop import Guards, Shop
 
-TICKETS = "create table tickets (id integer primary key, owner text, updated_at timestamp, sla_due timestamp, n integer)"
+TICKETS = (
+    "create table tickets (id integer primary key, owner text, updated_at timestamp, sla_due timestamp, n integer)"
+)
 OWNER = {"updated": "shop.tickets", "key": {"id": "$id"}, "values": {"owner": "$owner"}}
 
 

@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from opentelemetry import trace
-from support.recorder import Recorder
-from support.shop import Guards, Shop
 
 from guardrail import Guard, Run
+from support.recorder import Recorder
+from support.shop import Guards, Shop
 
 TOOLS = {"pages": {"effect": "read"}, "inner": {"effect": "read"}}
 Events = AsyncGenerator[str, None]
@@ -126,7 +126,7 @@ async def _is_tidy(
 @pytest.mark.case("B16", "tool in ThreadPoolExecutor.submit")
 def test_a_call_in_a_thread_of_a_pool_is_a_child_of_its_run(guard: Guard, recorder: Recorder) -> None:
     with ThreadPoolExecutor(1) as pool, guard.run() as run:
-        assert pool.submit(run.wrap(inner=lookup)["inner"], 17).result() == {"id": 17}
+        assert pool.submit(run.wrap({"inner": lookup})["inner"], 17).result() == {"id": 17}
     assert recorder.parent("execute_tool inner") == "invoke_agent"
 
 
@@ -134,7 +134,7 @@ def test_a_call_in_a_thread_of_a_pool_is_a_child_of_its_run(guard: Guard, record
 async def test_a_call_by_run_in_executor_is_a_child_of_its_run(guard: Guard, recorder: Recorder) -> None:
     async with guard.run() as run:
         loop = asyncio.get_running_loop()
-        assert await loop.run_in_executor(None, run.wrap(inner=lookup)["inner"], 17) == {"id": 17}
+        assert await loop.run_in_executor(None, run.wrap({"inner": lookup})["inner"], 17) == {"id": 17}
     assert recorder.parent("execute_tool inner") == "invoke_agent"
 
 

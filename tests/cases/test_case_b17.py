@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cases import history_of, outcome_of
-from support.recorder import Recorder
-from support.shop import Guards
 
 from guardrail import CallRefused, Guard, RunStopped
+from support.cases import answering, history_of, outcome_of
+from support.recorder import Recorder
+from support.shop import Guards
 
 KEY = "sk-test-000"
 ARGUMENTS = "gen_ai.tool.call.arguments"
@@ -78,10 +78,10 @@ def test_what_a_tool_adds_to_its_arguments_is_in_no_record(
 def test_a_key_among_the_arguments_is_redacted_by_its_name_at_any_depth(
     guard: Guard, guards: Guards, recorder: Recorder, caplog: pytest.LogCaptureFixture
 ) -> None:
-    given: list[object] = []
-    args = {"path": "/x", "api_key": KEY, "nested": [{"password": "p"}]}
+    given: list[dict[str, object]] = []
+    args: dict[str, object] = {"path": "/x", "api_key": KEY, "nested": [{"password": "p"}]}
     with guard.run() as run:
-        run.call("crm_get", args, lambda **got: given.append(got) or {"id": 8})
+        run.call("crm_get", args, answering({"id": 8}, given))
     assert given == [args]
     assert recorded(guard, run.id, recorder) == {
         "path": "/x",
@@ -127,7 +127,7 @@ def test_a_key_in_the_result_reaches_no_record(
     guard: Guard, guards: Guards, recorder: Recorder, caplog: pytest.LogCaptureFixture
 ) -> None:
     with guard.run() as run:
-        assert run.call("crm_get", {}, lambda: {"token": KEY, "id": 8}) == {"token": KEY, "id": 8}
+        assert run.call("crm_get", {}, answering({"token": KEY, "id": 8})) == {"token": KEY, "id": 8}
     assert json.loads(recorder.attributes("execute_tool crm_get")[RESULT]) == {"token": "[redacted]", "id": 8}
     guard.ledger.flush()
     assert is_nowhere(KEY, guards, recorder, caplog)
@@ -143,8 +143,10 @@ class Client:
 @pytest.mark.case("B17", "argument holds a lock")
 def test_an_argument_that_holds_a_lock_is_recorded_by_its_type(guard: Guard, recorder: Recorder) -> None:
     client = Client()
+    given: list[dict[str, object]] = []
     with guard.run() as run:
-        assert run.call("crm_get", {"client": client}, lambda client: client is not None)
+        run.call("crm_get", {"client": client}, answering({"ok": True}, given))
+    assert given[0]["client"] is client
     assert recorded(guard, run.id, recorder) == {"client": "<Client>"}
 
 
@@ -173,11 +175,11 @@ def test_with_content_off_no_arguments_are_in_spans_and_duplicates_are_told_all_
     )
     args = {"path": "/x", "api_key": KEY}
     with guard.run() as run:
-        run.call("crm_set", args, lambda **_: {"ok": True})
+        run.call("crm_set", args, answering({"ok": True}))
         with pytest.raises(CallRefused, match="already done"):
-            run.call("crm_set", args, lambda **_: {"ok": True})
+            run.call("crm_set", args, answering({"ok": True}))
         # Told by what was really given, not by the redacted picture of it.
-        run.call("crm_set", {**args, "api_key": "sk-test-001"}, lambda **_: {"ok": True})
+        run.call("crm_set", {**args, "api_key": "sk-test-001"}, answering({"ok": True}))
     calls = [span for span in recorder.spans if span.name == "execute_tool crm_set"]
     assert len(calls) == 3
     assert all(name not in (span.attributes or {}) for span in calls for name in (ARGUMENTS, RESULT))
@@ -187,5 +189,5 @@ def test_with_content_off_no_arguments_are_in_spans_and_duplicates_are_told_all_
 def test_names_that_only_look_like_secrets_are_left_alone(guard: Guard, recorder: Recorder) -> None:
     args: Mapping[str, object] = {"token_count": 5, "keyboard": "de", "author": "kim"}
     with guard.run() as run:
-        run.call("crm_get", args, lambda **_: {"ok": True})
+        run.call("crm_get", args, answering({"ok": True}))
     assert recorded(guard, run.id, recorder) == args

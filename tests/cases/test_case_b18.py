@@ -17,11 +17,11 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter, SpanExportResult
-from support.cases import history_of, outcomes
-from support.recorder import Recorder
-from support.shop import Guards, Shop
 
 from guardrail import Guard, RunStopped
+from support.cases import answering, history_of, outcomes
+from support.recorder import Recorder
+from support.shop import Guards, Shop
 
 ARGUMENTS = "gen_ai.tool.call.arguments"
 RESULT = "gen_ai.tool.call.result"
@@ -126,6 +126,20 @@ def test_a_processor_that_raises_is_kept_from_the_run_and_reported_once(
     assert sum("guardrail.telemetry_failed" in record.getMessage() for record in caplog.records) == 1
 
 
+class Left(SpanProcessor):
+    """A user's processor, which is the user's to flush and to shut down."""
+
+    def shutdown(self) -> None:
+        raise AssertionError("the guard shut the provider down")
+
+    def force_flush(self, timeout_millis: int = 30000) -> bool:
+        raise AssertionError("the guard flushed the provider")
+
+
+def test_the_users_provider_is_neither_flushed_nor_shut_down(guards: Guards, shop: Shop) -> None:
+    guarding_is_unchanged(guards, shop, tracer_provider=provider(Left())).close()
+
+
 # --- what is told
 
 
@@ -144,7 +158,7 @@ def guard(guards: Guards, recorder: Recorder) -> Guard:
 def test_a_huge_result_is_told_in_a_bounded_and_marked_form(guard: Guard, recorder: Recorder) -> None:
     text = "x" * 10_000_000
     with guard.run() as run:
-        assert run.call("probe", {"text": text}, lambda text: {"text": text}) == {"text": text}
+        assert run.call("probe", {"text": text}, answering({"text": text})) == {"text": text}
     attributes = recorder.attributes("execute_tool probe")
     for name in (ARGUMENTS, RESULT):
         assert len(attributes[name]) < 6_000
@@ -202,8 +216,10 @@ def unlimited() -> object:
 )
 def test_no_argument_is_too_odd_to_be_told(guard: Guard, recorder: Recorder, tool: str, value: Any) -> None:
     made = value()
+    given: list[dict[str, object]] = []
     with guard.run() as run:
-        assert run.call(tool, {"d": made}, lambda d: d is made) is True
+        run.call(tool, {"d": made}, answering({"ok": True}, given))
+    assert given[0]["d"] is made
     text = recorder.attributes(f"execute_tool {tool}")[ARGUMENTS]
     assert len(text) < 6_000
     assert "d" in json.loads(text)
@@ -220,7 +236,7 @@ def test_values_that_no_exporter_takes_are_told_as_text(guard: Guard, recorder: 
         "some": {1},
     }
     with guard.run(attributes=odd) as run:
-        run.call("probe", odd, lambda **_: {"ok": True, **odd})
+        run.call("probe", odd, answering({"ok": True, **odd}))
     shown = {"big": str(2**70), "nan": "NaN", "price": "1.5", "at": "2026-11-30T00:00:00+00:00", "some": [1]}
     arguments = json.loads(recorder.attributes("execute_tool probe")[ARGUMENTS])
     assert arguments.pop("surrogate").encode()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from guardrail import ConfigurationError, Guard, RunStopped
+from support.cases import answering
 
 STRICT = """\
 version: 1
@@ -44,7 +45,7 @@ def is_strict(guard: Guard) -> bool:
     """Whether a run is stopped as `strict` says."""
     run = guard.run()
     with pytest.raises(RunStopped), run:
-        run.call("refund", {"country": "SE"}, lambda country: {"error": "no"})
+        run.call("refund", {"country": "SE"}, answering({"error": "no"}))
     return run.stop is not None and run.stop.reason == "error" and guard.configuration.policy == "strict"
 
 
@@ -87,9 +88,9 @@ def test_a_good_reload_holds_for_the_runs_that_are_opened_after_it(guard: Guard,
         file.write_text(STRICT.replace("policy: strict", "policy: balanced"))
         guard.reload()
         with guard.run() as later:
-            later.call("refund", {"country": "SE"}, lambda country: {"error": "no"})
+            later.call("refund", {"country": "SE"}, answering({"error": "no"}))
         assert (later.stop, later.open_holds) == (None, 1)
-        earlier.call("refund", {"country": "SE"}, lambda country: {"error": "no"})
+        earlier.call("refund", {"country": "SE"}, answering({"error": "no"}))
     assert guard.configuration.policy == "balanced"
 
 
@@ -123,9 +124,9 @@ def test_a_quoted_key_is_a_name_like_any_other(file: Path) -> None:
 @pytest.mark.case("B19", "value NO unquoted")
 def test_the_country_no_is_never_false(guard: Guard, file: Path) -> None:
     with guard.run() as run:
-        assert run.call("refund", {"country": "NO"}, lambda country: {"ok": True}) == {"ok": True}
+        assert run.call("refund", {"country": "NO"}, answering({"ok": True})) == {"ok": True}
     with pytest.raises(RunStopped) as caught, guard.run() as run:
-        run.call("refund", {"country": False}, lambda country: {"ok": True})
+        run.call("refund", {"country": False}, answering({"ok": True}))
     assert caught.value.stop.reason == "precondition_failed"
     said = refused(file, STRICT.replace('"NO"', "NO"))
     assert f"{file}:5: tools.refund.args.country.in[0]" in said
@@ -139,9 +140,7 @@ def test_a_key_that_is_given_twice_is_refused_with_both_lines(file: Path) -> Non
 
 
 @pytest.mark.case("B19", "second of two files broken")
-def test_of_two_files_of_which_one_is_broken_nothing_goes_live(
-    guard: Guard, file: Path, tmp_path: Path
-) -> None:
+def test_of_two_files_of_which_one_is_broken_nothing_goes_live(guard: Guard, file: Path, tmp_path: Path) -> None:
     (tmp_path / "good.yaml").write_text("tools: {refund: {effect: read}}\n")
     (tmp_path / "broken.yaml").write_text("tools:\n  lookup: {effect: read\n")
     file.write_text("policy: observe\nledger: memory\ninclude: [good.yaml, broken.yaml]\n")
@@ -161,7 +160,7 @@ def test_what_looks_like_a_number_is_what_was_written_or_refused(file: Path) -> 
     assert f"{file}:2: tools.refund.args.id: `012` has a leading zero: quote it" in said
     file.write_text(declared.format(id='"012"', at="12:30:45"))
     with Guard.load(file) as guard, guard.run() as run:
-        run.call("refund", {"id": "012", "at": "12:30:45"}, lambda id, at: {"ok": True})
+        run.call("refund", {"id": "012", "at": "12:30:45"}, answering({"ok": True}))
     assert run.open_holds == 0
 
 
@@ -173,8 +172,8 @@ def test_a_tool_that_no_rule_names_is_told_once_with_the_name_that_is_near(
     with Guard.load(file) as guard:
         for _ in range(2):
             with guard.run() as run:
-                run.call("refund", {"id": 1}, lambda id: {"ok": True})
-                run.call("look_up", {"id": 1}, lambda id: {"id": id})
+                run.call("refund", {"id": 1}, answering({"ok": True}))
+                run.call("look_up", {"id": 1}, answering({"id": 1}))
     [line] = [record.getMessage() for record in caplog.records]
     assert "guardrail.tool_not_declared" in line
     assert "tool='refund'" in line
@@ -203,10 +202,10 @@ def test_a_check_that_fails_itself_stops_the_run_as_the_guards_own_error(
         f"stores: {{gone: {{url: 'sqlite:///{tmp_path}/gone.db'}}}}\n"
         f"tools: {{refund: {{effect: write, requires: [{requires!r}]}}}}\n"
     )
-    executed: list[int] = []
+    executed: list[dict[str, object]] = []
     with Guard.load(file) as guard:
         run = guard.run()
         with pytest.raises(RunStopped) as caught, run:
-            run.call("refund", {"id": 1}, lambda id: executed.append(id))
+            run.call("refund", {"id": 1}, answering({"ok": True}, executed))
     assert (caught.value.stop.reason, executed) == ("guard_error", [])
     assert any("guardrail.guard_error" in record.getMessage() for record in caplog.records)

@@ -7,14 +7,14 @@ import functools
 import inspect
 import sqlite3
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import pytest
+
+from guardrail import Guard, Run, RunStopped
 from support.cases import history_of, outcome_of, variant
 from support.shop import Guards, Shop
-
-from guardrail import Configuration, Guard, RunStopped
 
 TOOLS = {name: {"effect": "read"} for name in ("lookup", "Lookup", "pages")}
 
@@ -87,12 +87,15 @@ async def test_an_asynchronous_tool_of_any_make_is_run_once_and_its_value_is_the
     bodies = Bodies()
     tool = make(bodies)
     async with guard.run() as run:
-        made: Awaitable[Any] = {
-            "wrap": lambda: run.wrap(tool)(id=7),
-            "call": lambda: run.call("lookup", {"id": 7}, tool),
-            "acall": lambda: run.acall("lookup", {"id": 7}, tool),
-            "decorator": lambda: guard.tool(tool)(id=7),
-        }[way]()
+        match way:
+            case "wrap":
+                made = run.wrap(tool)(id=7)
+            case "call":
+                made = run.call("lookup", {"id": 7}, tool)
+            case "acall":
+                made = run.acall("lookup", {"id": 7}, tool)
+            case _:
+                made = guard.tool(tool)(id=7)
         assert await made == {"id": 7}
     assert bodies.ran == 1
     assert outcome_of(history_of(guard, run.id), 1).outcome == "ok"
@@ -109,20 +112,6 @@ async def test_the_failure_of_an_asynchronous_tool_is_seen_whatever_its_make(
     with pytest.raises(RunStopped):
         async with guard.run() as run:
             await run.wrap(make(Failing()))(id=7)
-
-
-@pytest.mark.case("B20", "sync tool in async run")
-async def test_a_synchronous_tool_runs_in_the_loops_thread_and_the_guard_adds_no_wait(guard: Guard) -> None:
-    threads: list[threading.Thread] = []
-
-    def lookup(id: int) -> dict[str, int]:
-        threads.append(threading.current_thread())
-        return {"id": id}
-
-    async with guard.run() as run:
-        assert run.wrap(lookup)(7) == {"id": 7}
-        assert await run.acall("lookup", {"id": 7}, lookup) == {"id": 7}
-    assert threads == [threading.current_thread()] * 2
 
 
 @pytest.mark.case("B20", "async tool in sync run")
@@ -153,50 +142,63 @@ async def test_a_streaming_tool_gives_all_its_items_and_its_error_stops_the_run(
     seen: list[int] = []
     with pytest.raises(RunStopped) as caught:
         async with guard.run() as run:
-            async for number in run.wrap(pages=broken)["pages"]():
-                seen.append(number)  # noqa: PERF401 - what was seen before the error counts
+            async for number in run.wrap({"pages": broken})["pages"]():
+                seen.append(number)
     assert (seen, caught.value.stop.reason) == ([0], "error")
 
 
 class SlowShop:
-    """A store whose driver blocks, until another task of the loop has made progress."""
+    """A store whose driver blocks at every look, until the event loop has made progress."""
 
-    def __init__(self, shop: Shop) -> None:
+    def __init__(self, shop: Shop, loop: asyncio.AbstractEventLoop) -> None:
         self._shop = shop
-        self.looked = threading.Event()
-        self.progress = threading.Event()
-        self.waited: list[bool] = []
+        self._loop = loop
+        self.looks: list[bool] = []
 
     def connect(self) -> sqlite3.Connection:
-        self.looked.set()
-        self.waited.append(self.progress.wait(20))
+        progress = threading.Event()
+        self._loop.call_soon_threadsafe(progress.set)
+        self.looks.append(progress.wait(20))
         return sqlite3.connect(self._shop.path)
 
 
-@pytest.mark.case("B20", "slow check in async run")
-@pytest.mark.parametrize("task", [None, "look_only"])
-async def test_other_tasks_make_progress_while_a_driver_blocks_in_a_check(
-    shop: Shop, guards: Guards, task: str | None
-) -> None:
-    slow = SlowShop(shop)
-    declared = guards().configuration.model_dump(by_alias=True, exclude_unset=True)
+async def note(guards: Guards, slow: SlowShop, tool: Callable[..., Any], task: str | None = None) -> Run:
+    """A run whose one call has a precondition on the slow store."""
     requires = [{"store": "shop", "sql": "select status = 'paid' from orders where id = :order_id"}]
-    declared["tools"]["note_order"] = {"effect": "write", "requires": requires}
-    declared["ledger"] = "memory"
-
-    async def other() -> None:
-        while not slow.looked.is_set():
-            await asyncio.sleep(0.005)
-        slow.progress.set()
-
-    beside = asyncio.create_task(other())
-    with Guard(Configuration.model_validate(declared), stores={"shop": slow.connect}) as guard:
+    declared = guards(tools={"note_order": {"effect": "write", "requires": requires}}).configuration
+    with Guard(declared.model_copy(update={"ledger": "memory"}), stores={"shop": slow.connect}) as guard:
         async with guard.run(task) as run:
-            await run.acall("note_order", {"order_id": 17, "note": "x"}, shop.note_order)
-    await beside
+            await run.acall("note_order", {"order_id": 17, "note": "x"}, tool)
+    return run
+
+
+@pytest.mark.case("B20", "sync tool in async run")
+async def test_a_synchronous_tool_runs_once_in_the_loops_thread_and_the_guards_own_work_does_not(
+    guards: Guards, shop: Shop
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def tool(order_id: int, note: str) -> dict[str, int]:
+        threads.append(threading.current_thread())
+        return {"noted": order_id}
+
+    slow = SlowShop(shop, asyncio.get_running_loop())
+    await note(guards, slow, tool)
+    assert threads == [threading.current_thread()]
+    assert slow.looks == [True]
+
+
+@pytest.mark.case("B20", "slow check in async run")
+async def test_other_tasks_make_progress_while_a_driver_blocks(guards: Guards, shop: Shop) -> None:
+    async def tool(order_id: int, note: str) -> object:
+        return shop.note_order(order_id, note)
+
+    slow = SlowShop(shop, asyncio.get_running_loop())
+    run = await note(guards, slow, tool, task="look_only")
+    assert slow.looks == [True] * 3  # before the run, at the precondition, and at the end
     assert shop.calls == ["note_order"]
-    assert slow.waited
-    assert all(slow.waited)
+    assert run.verdict is not None
+    assert run.verdict.kind == "silent_failure"
 
 
 @pytest.mark.case("B20", "guarded function keeps name, doc and signature")
@@ -207,11 +209,8 @@ def test_a_guarded_tool_gives_the_same_schema(
 ) -> None:
     tool = make(Bodies())
     with guard.run() as run:
-        guarded = {
-            "wrap": lambda: run.wrap(tool),
-            "named": lambda: run.wrap(lookup=tool)["lookup"],
-            "decorator": lambda: guard.tool(tool),
-        }[way]()
+        named = run.wrap({"lookup": tool})["lookup"]
+        guarded = {"wrap": run.wrap(tool), "named": named, "decorator": guard.tool(tool)}[way]
     assert (guarded.__name__, guarded.__doc__) == ("lookup", "Look something up.")
     assert inspect.signature(guarded) == inspect.signature(tool)
     assert inspect.get_annotations(guarded) == inspect.get_annotations(tool)

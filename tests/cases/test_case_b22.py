@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from support.cases import variant
 from support.queries import URLS, loaded, refused
 from support.shop import Guards
@@ -53,9 +54,7 @@ def test_what_does_more_than_read_is_refused_wherever_it_stands(tmp_path: Path, 
         variant("B22", "good: VALUES", "VALUES (1), (2)"),
     ],
 )
-def test_what_only_reads_is_allowed_wherever_it_stands_and_answers(
-    tmp_path: Path, guards: Guards, sql: str
-) -> None:
+def test_what_only_reads_is_allowed_wherever_it_stands_and_answers(tmp_path: Path, guards: Guards, sql: str) -> None:
     for dialect in ("postgres", "sqlite"):
         assert loaded(tmp_path, sql, URLS[dialect]) == []
     equals = [{"n": n} for n in (1, 2, 3)] if "RECURSIVE" in sql else [{"column1": n} for n in (1, 2)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.cases import variant
-from support.queries import URLS, loaded, refused
 
 from guardrail import QueryRefused
 from guardrail.query.proof import prove
+from support.cases import variant
+from support.queries import URLS, loaded, refused
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail.calls import Effect, Outcome, ToolCall
-from guardrail.decide.holds import Hold, identifiers, is_identifier, is_retry, is_slip, resolves
+from guardrail.decide.arguments import identifiers, is_identifier, is_slip
+from guardrail.decide.holds import Hold, is_retry, resolves
 
 
 def hold(
@@ -83,6 +84,30 @@ def test_a_read_that_finds_the_same_entity_resolves_a_hold() -> None:
 
 def test_a_write_on_the_same_entity_resolves_nothing() -> None:
     assert not resolves(hold("lookup", {"order_id": 17}, effect="read"), call("ship", order_id=17), "write")
+
+
+def test_a_write_in_doubt_is_not_tried_again_with_another_argument() -> None:
+    doubtful = hold("charge", {"order_id": 17, "amount": 40}, outcome="in_doubt")
+    assert not is_retry(doubtful, call("charge", order_id=17, amount=41))
+    assert not is_retry(doubtful, call("charge", order_id=17, amount=40))
+
+
+def test_an_idempotent_tool_may_do_the_identical_write_again_and_its_success_resolves() -> None:
+    doubtful = Hold(1, "charge", "write", "in_doubt", {"order_id": 17, "amount": 40}, idempotent=True)
+    assert is_retry(doubtful, call("charge", order_id=17, amount=40))
+    assert resolves(doubtful, call("charge", order_id=17, amount=40), "write")
+    assert not is_retry(doubtful, call("charge", order_id=17, amount=41))
+
+
+def test_after_a_failed_precondition_it_must_be_the_same_entity_too() -> None:
+    failed = hold(args={"order_id": 17, "amount": 5}, outcome="precondition_failed")
+    assert not is_retry(failed, call("update", order_id=18, amount=5))
+    assert is_retry(failed, call("update", order_id=17, amount=4))
+
+
+def test_a_page_of_a_listing_is_no_entity() -> None:
+    failed = hold("lookup", {"order_id": 1}, effect="read", outcome="empty", looked_for=True)
+    assert not resolves(failed, call("list_items", page_number=1), "read")
 
 
 def test_no_later_success_resolves_a_write_in_doubt() -> None:

@@ -19,14 +19,11 @@ def judged(
     holds: tuple[Hold, ...] = (),
     listed: bool = False,
     tool: str = "update",
-    retries: int = 3,
     number: int = 2,
     **args: object,
 ) -> Consequence:
     call = ToolCall(tool, args)
-    return consequence(
-        number, call, effect, Judgement(outcome, listed=listed), actions=ACTIONS, retries=retries, holds=holds
-    )
+    return consequence(number, call, effect, Judgement(outcome, listed=listed), actions=ACTIONS, holds=holds)
 
 
 def failed(tool: str = "update", effect: Effect = "write", outcome: Outcome = "error", **args: object) -> Hold:
@@ -50,7 +47,7 @@ def test_an_empty_last_page_ends_a_listing_that_found_something() -> None:
 
     def action(earlier: dict[str, object] | None) -> str:
         empty = Judgement("empty", listed=True)
-        return consequence(2, last, "read", empty, actions=stopping, retries=3, holds=(), series=earlier).action
+        return consequence(2, last, "read", empty, actions=stopping, holds=(), series=earlier).action
 
     assert action({"queue": "a"}) == "allow"
     assert action({"queue": "a", "page_token": "p1"}) == "allow"
@@ -64,21 +61,21 @@ def test_an_outcome_that_no_rule_names_stops() -> None:
 
 def test_a_write_under_a_hold_stops_the_run_and_a_read_goes_on() -> None:
     holds = (failed(id=1),)
-    assert isinstance(under_holds(2, ToolCall("ship", {"id": 1}), "write", holds), Stop)
-    assert under_holds(2, ToolCall("lookup", {"id": 1}), "read", holds) is None
+    assert isinstance(under_holds(2, ToolCall("ship", {"id": 1}), "write", holds, 3), Stop)
+    assert under_holds(2, ToolCall("lookup", {"id": 1}), "read", holds, 3) is None
 
 
 def test_the_retry_is_let_through() -> None:
-    assert under_holds(2, ToolCall("update", {"id": 1}), "write", (failed(id=1),)) is None
+    assert under_holds(2, ToolCall("update", {"id": 1}), "write", (failed(id=1),), 3) is None
 
 
 def test_the_retry_of_one_failure_is_stopped_by_another_that_is_open() -> None:
     holds = (failed(id=1), failed("charge", id=1))
-    assert isinstance(under_holds(3, ToolCall("update", {"id": 1}), "write", holds), Stop)
+    assert isinstance(under_holds(3, ToolCall("update", {"id": 1}), "write", holds, 3), Stop)
 
 
 def test_a_call_of_unknown_effect_is_refused_without_stopping() -> None:
-    answer = under_holds(2, ToolCall("poke", {}), "unknown", (failed(id=1),))
+    answer = under_holds(2, ToolCall("poke", {}), "unknown", (failed(id=1),), 3)
     assert isinstance(answer, Refusal)
     assert "declared" in answer.text
 
@@ -92,14 +89,14 @@ def test_a_failed_retry_takes_the_place_of_the_hold_and_counts() -> None:
     assert [h.retries for h in result.holds] == [1]
 
 
-def test_retries_have_a_cap() -> None:
+def test_a_failed_call_may_be_tried_again_so_often_and_no_more() -> None:
     holds: tuple[Hold, ...] = ()
-    actions: list[str] = []
-    for number in range(1, 5):
-        result = judged("error", holds=holds, retries=2, number=number, id=1)
-        holds = result.holds
-        actions.append(result.action)
-    assert actions == ["hold", "hold", "hold", "stop"]
+    for number in (1, 2, 3):
+        assert under_holds(number, ToolCall("update", {"id": 1}), "write", holds, 2) is None
+        holds = judged("error", holds=holds, number=number, id=1).holds
+    stop = under_holds(4, ToolCall("update", {"id": 1}), "write", holds, 2)
+    assert isinstance(stop, Stop)
+    assert stop.reason == "retries_used_up"
 
 
 def test_a_write_in_doubt_stays_open_beside_its_failed_repeat() -> None:
@@ -117,18 +114,18 @@ def operation(state: str, digest: str = "d", *, declared: bool = True) -> Operat
 
 
 def test_a_second_success_with_the_same_key_is_a_duplicate_or_a_conflict() -> None:
-    assert repeat("k", "d", operation("done")) == "duplicate"
-    assert repeat("k", "other", operation("done")) == "conflict"
-    assert repeat("k", "d", operation("running")) == "duplicate"
+    assert repeat("d", operation("done")) == "duplicate"
+    assert repeat("other", operation("done")) == "conflict"
+    assert repeat("d", operation("running")) == "duplicate"
 
 
 def test_an_equal_write_under_no_declared_key_is_only_flagged() -> None:
-    assert repeat("k", "d", operation("done", declared=False)) == "equal"
+    assert repeat("d", operation("done", declared=False)) == "equal"
     assert of_repeat(2, ToolCall("refund", {}), "equal", 1) is None
 
 
 def test_a_repeat_of_a_write_in_doubt_is_refused_whoever_named_the_key() -> None:
-    assert repeat("k", "d", operation("in_doubt", declared=False)) == "in_doubt"
+    assert repeat("d", operation("in_doubt", declared=False)) == "in_doubt"
     assert isinstance(of_repeat(2, ToolCall("refund", {}), "in_doubt", 1), Refusal)
 
 

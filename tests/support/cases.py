@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +76,17 @@ def tell(
         Seen(recorded.call, outcome_of(history, number), got, run.stop)
         for number, (recorded, got) in enumerate(zip(history.calls, given, strict=True), 1)
     ]
+
+
+def answering(result: object, given: list[dict[str, object]] | None = None) -> Callable[..., object]:
+    """A tool that answers `result` to whatever it is given, which it notes in `given`."""
+
+    def tool(**args: object) -> object:
+        if given is not None:
+            given.append(args)
+        return result
+
+    return tool
 
 
 def history_of(guard: Guard, run: str) -> RunHistory:

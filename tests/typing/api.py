@@ -51,7 +51,7 @@ def several_tools_are_wrapped_at_once_and_called_by_hand(run: Run) -> None:
     lookup, refund = run.wrap(lookup_order, refund_order)
     lookup(17)
     refund(17, Decimal(1))
-    for name in run.wrap(lookup=lookup_order, refund=refund_order):
+    for name in run.wrap({"lookup": lookup_order, "refund": refund_order}):
         assert_type(name, str)
     run.call("lookup_order", {"order_id": 17}, lookup_order)
     run.user_turn()

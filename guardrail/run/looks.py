@@ -1,0 +1,63 @@
+"""Looks: questions put to the stores of a run, all that concern one store in one snapshot, and told to telemetry."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Generator, Mapping
+from typing import TypeAlias, cast
+
+from guardrail.call.needs import Look, Need
+from guardrail.pictures import Answer, Picture, Rows, Unanswered
+from guardrail.stores.store import Ask, Question, Store
+from guardrail.telemetry.looks import Looker
+
+Label: TypeAlias = tuple[str, str]
+"""What a question is about: ("let" | "when" | "picture" | "check", its name)."""
+
+Asked: TypeAlias = Mapping[Label, tuple[str, Question]]
+"""Questions by label, each with the store it is for."""
+
+Answers: TypeAlias = Mapping[Label, Answer]
+
+
+def look(asked: Asked, stores: Mapping[str, Store], trace: Looker) -> Generator[Need, object, Answers]:
+    """Put all questions; what cannot be answered is `Unanswered`."""
+    by_store: dict[str, list[tuple[Label, Question]]] = defaultdict(list)
+    for label, (store, question) in asked.items():
+        by_store[store].append((label, question))
+    answers: dict[Label, Answer] = {}
+    for name, questions in by_store.items():
+        started = time.time_ns()
+        given = cast("list[Answer]", (yield Look(stores[name], [question for _, question in questions])))
+        for (label, question), answer in zip(questions, given, strict=True):
+            answers[label] = answer
+            _tell(trace, stores[name], label, question, answer, started)
+    return answers
+
+
+def summary(tables: tuple[str, ...]) -> str:
+    """A query in a few words: its verb and its tables."""
+    return f"SELECT {' '.join(tables)}".strip()
+
+
+def _tell(trace: Looker, store: Store, label: Label, question: Question, answer: Answer, started: int) -> None:
+    """A span for a question; checks are told where they are judged."""
+    if label[0] == "check":
+        return
+    tables, text = (
+        (question.query.tables, question.query.rendered) if isinstance(question, Ask) else ((question.table,), "")
+    )
+    size = answer.size if isinstance(answer, Picture) else len(answer.rows) if isinstance(answer, Rows) else None
+    trace.check(
+        label[1],
+        store.dialect,
+        summary(tables),
+        text,
+        "error" if isinstance(answer, Unanswered) else None,
+        table=tables[0] if len(tables) == 1 else "",
+        store=store.name,
+        rows=size,
+        started=started,
+        ended=time.time_ns(),
+    )
