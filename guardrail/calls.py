@@ -178,13 +178,8 @@ class Verdict:
     def __str__(self) -> str:
         """One line: the kind and what it rests on."""
         wrong = len([f for f in self.findings if not f.warning])
-        parts = [
-            str(self.stop) if self.stop is not None else self.kind,  # a stop's line begins with the kind
-            self.because,
-            f"{wrong} finding{'s' if wrong != 1 else ''} in the state" if wrong and self.kind != "unverified" else "",
-        ]
-        return (
-            "; ".join(filter(None, parts)).replace("; ", ": ", 1)
-            if self.stop is None
-            else "; ".join(filter(None, parts))
-        )
+        found = f"{wrong} finding{'s' if wrong != 1 else ''}" if wrong else ""
+        if self.stop is not None:  # whose line begins with the kind
+            return f"{self.stop}; {found} in the state" if found else str(self.stop)
+        rest = [self.because, "" if self.because and self.kind == "unverified" else found]
+        return ": ".join(filter(None, [self.kind, "; ".join(filter(None, rest))]))

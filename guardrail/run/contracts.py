@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeGuard, cast
 
@@ -129,10 +129,9 @@ def _expected(raw: Any) -> Value | ExpectedRows | None:
     """The answer that a check expects: None is one true value, a list of mappings are rows by column."""
     if raw is True:
         return None
-    if isinstance(raw, list | tuple):
-        rows = [row for row in cast("Sequence[object]", raw) if _is_row(row)]
-        if len(rows) == len(cast("Sequence[object]", raw)):
-            return tuple({column: read(value) for column, value in row.items()} for row in rows)
+    rows = [row for row in raw if _is_row(row)] if isinstance(raw, list | tuple) else []
+    if rows and len(rows) == len(raw):
+        return tuple({column: read(value) for column, value in row.items()} for row in rows)
     return read(raw)
 
 

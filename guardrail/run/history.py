@@ -11,6 +11,7 @@ from guardrail.decide.holds import Hold
 from guardrail.decide.operations import Operation, after
 from guardrail.ledger.records import FindingRecord, HoldRecord, RecordedCall, RunHistory, VerdictRecord
 from guardrail.telemetry.redaction import redact_text, snapshot_text
+from guardrail.telemetry.secrecy import REDACTED
 
 
 def hold_record(run: str, hold: Hold, redact: Collection[str]) -> HoldRecord:
@@ -95,9 +96,10 @@ def stop_of(history: RunHistory) -> Stop | None:
 
 
 def inputs_of(history: RunHistory) -> dict[str, Any]:
-    """The inputs that the run was opened with or that were bound during it, as far as they were recorded."""
+    """The inputs that the run was opened with or that were bound during it; those that were redacted are not known."""
     bound = {name: json.loads(text).get(name) for name, text in history.inputs.items()}
-    return {**_arguments(history.run.inputs), **bound}
+    known = {**_arguments(history.run.inputs), **bound}
+    return {name: value for name, value in known.items() if value != REDACTED}
 
 
 def _hold(record: HoldRecord) -> Hold:

@@ -23,17 +23,21 @@ def verdict_of(
     """The first that applies of stopped, agent_error, silent_failure, unverified, verified.
 
     Findings are attached whatever the kind: a proven wrong value is not hidden by a check that could not
-    be made, nor by a stop. `written` counts the writes of the run that came out well.
+    be made, nor by a stop. `written` counts the writes of the run that came out well; `would`
+    is the stop that a run which is only observed was spared.
     """
     kind = _kind(state, stop, agent_error)
-    because = _because(kind, state, agent_error) or (UNSEEN if written and _is_unseen(state) else "")
+    reasons = (
+        _because(kind, state, agent_error) or (UNSEEN if written and _is_unseen(state) else ""),
+        f"only observed, it would have been {would}" if would is not None else "",
+    )
     return Verdict(
         kind,
         state.findings,
         stop=stop,
         open_holds=open_holds,
         alternative=state.alternative,
-        because=because,
+        because="; ".join(filter(None, reasons)),
         looks=state.looks,
     )
 
@@ -47,11 +51,6 @@ def _kind(state: Judged, stop: Stop | None, agent_error: str | None) -> VerdictK
     if any(finding.kind != "check_error" for finding in counted):
         return "silent_failure"
     return "unverified" if counted or state.because else "verified"
-
-
-def _observed(would: Stop) -> str:
-    """What a run that is only observed was spared."""
-    return f"only observed, it would have been {would}"
 
 
 def _because(kind: VerdictKind, state: Judged, agent_error: str | None) -> str:
