@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
+import structlog
 from pydantic import BaseModel
 
 from guardrail import Configuration, Guard, State, attributes
@@ -47,11 +48,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.setenv("ARCHIVE_URL", "sqlite:///archive.db")
-    known = set(sys.modules)
     yield tmp_path
-    for name in set(sys.modules) - known:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", "")).startswith(str(tmp_path)):
             del sys.modules[name]
+    structlog.reset_defaults()  # a page shows how to configure it
 
 
 def write_files(document: Path) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeGuard, cast
+from typing import Any, TypeAlias, cast
 
 from guardrail.declare.contracts import Alternative, Check, PythonCheck, Task, Watch
 from guardrail.declare.durations import seconds
@@ -129,14 +129,17 @@ def _expected(raw: Any) -> Value | ExpectedRows | None:
     """The answer that a check expects: None is one true value, a list of mappings are rows by column."""
     if raw is True:
         return None
-    rows = [row for row in raw if _is_row(row)] if isinstance(raw, list | tuple) else []
-    if rows and len(rows) == len(raw):
+    rows = _rows(raw)
+    if rows:
         return tuple({column: read(value) for column, value in row.items()} for row in rows)
     return read(raw)
 
 
-def _is_row(value: object) -> TypeGuard[Mapping[str, object]]:
-    return isinstance(value, Mapping)
+def _rows(raw: object) -> Sequence[Mapping[str, object]]:
+    """The rows that a list holds; none, where something in it is no row."""
+    given = cast("Sequence[object]", raw) if isinstance(raw, (list, tuple)) else ()
+    rows = [cast("Mapping[str, object]", row) for row in given if isinstance(row, Mapping)]
+    return rows if len(rows) == len(given) else ()
 
 
 def _function(named: str | Callable[..., Any]) -> Callable[..., Any]:
