@@ -87,7 +87,7 @@ class RunNotOpen(GuardrailError):
 class CallRefused(GuardrailError):
     """A call was not executed, and the run goes on.
 
-    `reason` is one of "precondition_failed", "duplicate", "in_doubt", "unknown_effect". The text may reach
+    `reason` is one of "precondition_failed", "duplicate", "running", "in_doubt", "unknown_effect". The text may reach
     a model: it holds the declared words of the policy and no query and no data.
     """
 

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from guardrail.call.flow import Flow
 from guardrail.call.needs import Execute, Look, Need, Pause, Scope, Work
+from guardrail.call.threads import in_thread
 from guardrail.calls import Answer, Ending, Halted, Raised, Refused, Returned
 from guardrail.errors import CallRefused, RunHalted
 
@@ -49,7 +50,7 @@ def drive(flow: Flow, execute: Execution, say: Say = result_of) -> object:
     reached = _proceed(flow, partial(next, flow))
     if isinstance(reached, Execute):
         ending = _attempt(execute, reached.scope)
-        rest = _rest(flow, ending, reached.scope, say)
+        rest = _rest(flow, ending, reached, say)
         if rest is not None:
             return rest
         reached = _proceed(flow, partial(flow.send, ending))
@@ -61,7 +62,7 @@ async def adrive(flow: Flow, execute: Execution, say: Say = result_of) -> object
     reached = await _aproceed(flow, partial(next, flow))
     if isinstance(reached, Execute):
         ending = _attempt(execute, reached.scope)
-        rest = _rest(flow, ending, reached.scope, say)
+        rest = _rest(flow, ending, reached, say)
         if rest is not None:
             return await cast("Awaitable[object]", rest) if isinstance(rest, CoroutineType) else rest
         reached = await _aproceed(flow, partial(flow.send, ending))
@@ -122,10 +123,10 @@ async def _adone(need: Work | Look | Pause) -> Ending:
     try:
         match need:
             case Work(do):
-                result = await asyncio.to_thread(do)
+                result = await in_thread(do)
                 return Returned(await cast("Awaitable[object]", result) if _is_awaitable(result) else result)
             case Look(store, questions):
-                return Returned(await asyncio.to_thread(store.look, questions))
+                return Returned(await in_thread(partial(store.look, questions)))
             case Pause(seconds):
                 await asyncio.sleep(seconds)
                 return Returned(None)
@@ -146,19 +147,25 @@ async def _awaited(result: Awaitable[object]) -> object:
 
 
 def _is_awaitable(value: object) -> bool:
-    return hasattr(type(value), "__await__")
+    try:
+        return hasattr(type(value), "__await__")
+    except Exception:  # noqa: BLE001 - a result's metaclass may raise anything; then it is an ordinary value
+        return False
 
 
-def _rest(flow: Flow, ending: Ending, scope: Scope, say: Say) -> object:
+def _rest(flow: Flow, ending: Ending, execution: Execute, say: Say) -> object:
     """What goes on with the flow in the place of a result that is only promised; None for an ordinary result."""
     value = ending.value if isinstance(ending, Returned) else None
     if isinstance(value, GeneratorType):
-        return _stream(flow, cast("Generator[object, object, object]", value), scope, say)
-    if isinstance(value, AsyncGeneratorType):
-        return _astream(flow, cast("AsyncGenerator[object, object]", value), scope, say)
-    if _is_awaitable(value):
-        return _go_on(flow, cast("Awaitable[object]", value), scope, say)
-    return None
+        promise: object = _stream(flow, cast("Generator[object, object, object]", value), execution, say)
+    elif isinstance(value, AsyncGeneratorType):
+        promise = _astream(flow, cast("AsyncGenerator[object, object]", value), execution, say)
+    elif _is_awaitable(value):
+        promise = _go_on(flow, cast("Awaitable[object]", value), execution, say)
+    else:
+        return None
+    execution.step.suspended = True  # until somebody asks for it
+    return promise
 
 
 def _attempt(execute: Execution, scope: Scope) -> Ending:
@@ -171,67 +178,72 @@ def _attempt(execute: Execution, scope: Scope) -> Ending:
         scope.detach(token)
 
 
-async def _go_on(flow: Flow, awaitable: Awaitable[object], scope: Scope, say: Say) -> object:
-    token = scope.attach()
-    try:
-        ending: Ending = Returned(await awaitable)
-    except BaseException as error:  # noqa: BLE001 - cancellation included: the flow records it and gives it back
-        ending = Raised(error)
-    finally:
-        scope.detach(token)
+async def _go_on(flow: Flow, awaitable: Awaitable[object], execution: Execute, say: Say) -> object:
+    execution.step.suspended = False
+    ending = await _aattempt(awaitable, execution.scope)
     return say(cast("Answer", await _aproceed(flow, partial(flow.send, ending))))
 
 
 def _stream(
-    flow: Flow, source: Generator[object, object, object], scope: Scope, say: Say
+    flow: Flow, source: Generator[object, object, object], execution: Execute, say: Say
 ) -> Generator[object, object, object]:
     """A tool's generator with the rest of the flow behind it; the scope is never current across a yield."""
     seen: list[object] = []
-    sent: object = None
-    try:
-        while True:
-            step = _attempt(partial(source.send, sent), scope)
-            if isinstance(step, Raised):
+    resume: Execution = partial(next, source)
+    while True:
+        execution.step.suspended = False
+        step = _attempt(resume, execution.scope)
+        if isinstance(step, Raised):
+            break
+        _keep(seen, step.value)
+        execution.step.suspended = True
+        try:
+            resume = partial(source.send, (yield step.value))
+        except BaseException as error:  # noqa: BLE001 - the consumer threw into the stream, or closed it
+            resume = partial(source.throw, error)
+            if isinstance(error, GeneratorExit):
+                step = _closed(_attempt(resume, execution.scope), error)
                 break
-            _keep(seen, step.value)
-            sent = yield step.value
-    except BaseException as error:  # noqa: BLE001 - the consumer closed the stream or threw into it
-        step = _attempt(partial(source.throw, error), scope)
-        step = Raised(error) if isinstance(step, Returned) else step
     ending = _of_stream(step, seen, StopIteration)
     say(cast("Answer", _proceed(flow, partial(flow.send, ending))))
     return step.error.value if isinstance(step.error, StopIteration) else None
 
 
 async def _astream(
-    flow: Flow, source: AsyncGenerator[object, object], scope: Scope, say: Say
+    flow: Flow, source: AsyncGenerator[object, object], execution: Execute, say: Say
 ) -> AsyncGenerator[object, object]:
     seen: list[object] = []
-    sent: object = None
-    try:
-        while True:
-            step = await _aattempt(source.asend(sent), scope)
-            if isinstance(step, Raised):
-                break
-            _keep(seen, step.value)
-            sent = yield step.value
-    except GeneratorExit as error:
-        await source.aclose()
-        # A closed stream may not wait any more: what is left to do is done at once.
-        _proceed(flow, partial(flow.send, Raised(error)))
-        raise
-    except BaseException as error:  # noqa: BLE001 - the consumer threw into the stream
-        step = await _aattempt(source.athrow(error), scope)
-        step = Raised(error) if isinstance(step, Returned) else step
+    resume: Callable[[], Awaitable[object]] = partial(source.asend, None)
+    while True:
+        execution.step.suspended = False
+        step = await _aattempt(resume(), execution.scope)
+        if isinstance(step, Raised):
+            break
+        _keep(seen, step.value)
+        execution.step.suspended = True
+        try:
+            resume = partial(source.asend, (yield step.value))
+        except GeneratorExit as error:
+            await source.aclose()
+            # A closed stream may not wait any more: what is left to do is done at once.
+            _proceed(flow, partial(flow.send, Raised(error)))
+            raise
+        except BaseException as error:  # noqa: BLE001 - the consumer threw into the stream
+            resume = partial(source.athrow, error)
     ending = _of_stream(step, seen, StopAsyncIteration)
     say(cast("Answer", await _aproceed(flow, partial(flow.send, ending))))
+
+
+def _closed(step: Ending, closing: GeneratorExit) -> Raised:
+    """How a stream ended that was closed: a generator that goes on all the same is closed none the less."""
+    return step if isinstance(step, Raised) else Raised(closing)
 
 
 async def _aattempt(awaitable: Awaitable[object], scope: Scope) -> Ending:
     token = scope.attach()
     try:
         return Returned(await awaitable)
-    except BaseException as error:  # noqa: BLE001 - as in _attempt
+    except BaseException as error:  # noqa: BLE001 - cancellation included: the flow records it and gives it back
         return Raised(error)
     finally:
         scope.detach(token)

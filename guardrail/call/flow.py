@@ -11,7 +11,7 @@ from collections.abc import Generator
 from functools import partial
 from typing import Protocol, TypeAlias, cast
 
-from guardrail.call.needs import NO_SCOPE, Execute, Need, Work
+from guardrail.call.needs import NO_SCOPE, Execute, Need, Unheeded, Work
 from guardrail.call.preconditions import unmet
 from guardrail.call.steps import Step
 from guardrail.calls import Answer, Ending, Judgement, Raised, ToolCall
@@ -94,7 +94,7 @@ def _steps(run: Conduct, step: Step) -> Flow:
     if step.barred:
         return run.refuse(step)
     step.executed = True
-    step.ending = ending = cast("Ending", (yield Execute(step.trace)))
+    step.ending = ending = cast("Ending", (yield Execute(step.trace, step)))
     judgement = judge(ending, step.effect, step.tool.results)
     if run.learn(step, ending, judgement):
         yield from run.picture()
@@ -117,6 +117,7 @@ def _unguarded(step: Step | None) -> Flow:
     """What an observed run does when the guard fails: the call itself, once."""
     if step is not None and step.ending is not None:
         return step.ending
-    if step is not None:
-        step.executed = True
-    return cast("Ending", (yield Execute(NO_SCOPE)))
+    if step is None:
+        return cast("Ending", (yield Execute(NO_SCOPE, Unheeded())))
+    step.executed = True
+    return cast("Ending", (yield Execute(NO_SCOPE, step)))

@@ -21,6 +21,12 @@ class Scope(Protocol):
         ...
 
 
+class Suspendable(Protocol):
+    """What may lie idle: a stream between two items, a coroutine that nobody has awaited yet."""
+
+    suspended: bool
+
+
 class _NoScope:
     """The scope in which nothing becomes current."""
 
@@ -34,11 +40,19 @@ class _NoScope:
 NO_SCOPE: Scope = _NoScope()
 
 
+@dataclass(slots=True)
+class Unheeded:
+    """What nobody waits for."""
+
+    suspended: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Execute:
-    """Run the tool, with the scope current."""
+    """Run the tool, with the scope current; the step is told when it waits for somebody to ask for more."""
 
     scope: Scope
+    step: Suspendable
 
 
 @dataclass(frozen=True, slots=True)

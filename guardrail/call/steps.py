@@ -35,7 +35,8 @@ class Step:
     `number` counts the run's calls from 1. `barrier` is what stands against the call; it is enforced
     unless the run only observes. `arguments` are the redacted arguments as JSON text, taken before the
     tool could change them. `operation` is the write that the call would be; `repeated` what it is in the
-    light of an earlier one. `intended`, `executed` and `settled` tell how far it has come.
+    light of an earlier one. `intended`, `executed` and `settled` tell how far it has come, `suspended`
+    that its stream waits for its reader.
     """
 
     call: ToolCall
@@ -53,6 +54,7 @@ class Step:
     intended: bool = False
     executed: bool = False
     settled: bool = False
+    suspended: bool = False
 
     @property
     def barred(self) -> bool:

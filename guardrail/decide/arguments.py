@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import cast
 
-# Names that say which entity is meant: `id`, `order_id`, `orderId`, `sku`, `email`, ...
+# Names that say which entity is meant: `id`, `order_id`, `orderId`, `sku`, `email`, or the entity itself: `order`.
 _IDENTIFIER = re.compile(
-    r"(?:^|_)(?:id|ids|key|keys|number|no|code|sku|ref|reference|email|uuid|guid|name|identifier|slug)$"
+    r"(?:^|_)(?:id|ids|key|keys|number|no|code|sku|ref|reference|email|uuid|guid|name|identifier|slug"
+    r"|account|order|customer|user|client|ticket|invoice|payment|product|booking|reservation|contact|lead"
+    r"|project|task|event|employee|supplier|recipient|card|device|file|path|url)$"
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -31,14 +34,25 @@ def identifiers(args: Mapping[str, object]) -> frozenset[str]:
     """The values that say which entity a call is about."""
     return frozenset(
         str(value)
-        for name, value in args.items()
+        for name, value in _opened(args).items()
         if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "" and is_identifier(name)
     )
 
 
 def changed(one: Mapping[str, object], other: Mapping[str, object]) -> list[str]:
     """The names of the arguments that differ."""
+    one, other = _opened(one), _opened(other)
     return [name for name in one.keys() | other.keys() if not _same(one.get(name), other.get(name))]
+
+
+def _opened(args: Mapping[str, object]) -> Mapping[str, object]:
+    """The arguments; of a tool that takes all in one object, what stands in it."""
+    while len(args) == 1:
+        (only,) = args.values()
+        if not isinstance(only, dict):
+            break
+        args = cast("dict[str, object]", only)
+    return args
 
 
 def _same(one: object, other: object) -> bool:
@@ -56,6 +70,16 @@ def is_slip(one: object, other: object) -> bool:
     at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     a, b = a[at:], b[at:]
     return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])
+
+
+def value_of(args: Mapping[str, object], name: str) -> object:
+    """The value of an argument; None where there is none."""
+    return _opened(args).get(name)
+
+
+def without(args: Mapping[str, object], name: str) -> Mapping[str, object]:
+    """The arguments but one."""
+    return {other: value for other, value in _opened(args).items() if other != name}
 
 
 def is_further_page(earlier: Mapping[str, object] | None, args: Mapping[str, object]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from guardrail.calls import Effect, Outcome, ToolCall
-from guardrail.decide.arguments import changed, identifiers, is_identifier, is_slip
+from guardrail.decide.arguments import changed, identifiers, is_identifier, is_slip, value_of, without
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def is_retry(hold: Hold, call: ToolCall) -> bool:
     name = names[0]
     if hold.series is not None and changed(hold.series, hold.args) == [name]:
         # The tool walks along this argument: another value is the next item, unless it is a slip mended.
-        return is_slip(hold.args.get(name), call.args.get(name))
+        return is_slip(value_of(hold.args, name), value_of(call.args, name))
     if hold.looked_for or hold.outcome not in ("rejected", "precondition_failed"):
         return True
     return _is_same_entity(call.args, but=name)
@@ -71,4 +71,4 @@ def _is_same_entity(args: Mapping[str, object], *, but: str) -> bool:
     It is when the argument identifies nothing, or when others that identify something stayed: another article
     for the same order of the same customer.
     """
-    return not is_identifier(but) or bool(identifiers({n: value for n, value in args.items() if n != but}))
+    return not is_identifier(but) or bool(identifiers(without(args, but)))

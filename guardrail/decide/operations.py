@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from guardrail.calls import Outcome
 
 OperationState: TypeAlias = Literal["running", "done", "in_doubt"]
-Repeat: TypeAlias = Literal["duplicate", "conflict", "in_doubt", "equal"]
+Repeat: TypeAlias = Literal["duplicate", "conflict", "in_doubt", "running", "equal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,8 @@ class Operation:
 def repeat(digest: str, earlier: Operation) -> Repeat | None:
     """What a write is in the light of an earlier one with the same key; None: nothing to say.
 
-    In doubt: it may have happened, so nobody may do it again before a look at the store. A duplicate
+    In doubt: it may have happened, so nobody may do it again before a look at the store. Running: a call beside
+    it does the same right now. A duplicate
     has the same arguments, a conflict others; `equal` is a clean repeat under no declared key, which is
     let through and flagged.
     """
@@ -38,6 +39,8 @@ def repeat(digest: str, earlier: Operation) -> Repeat | None:
         return "in_doubt"
     if not earlier.declared:
         return "equal" if earlier.state == "done" else None
+    if earlier.state == "running":
+        return "running"
     return "duplicate" if earlier.digest == digest else "conflict"
 
 

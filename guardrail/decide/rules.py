@@ -73,6 +73,8 @@ def of_repeat(number: int, call: ToolCall, repeated: Repeat | None, earlier: int
                 "in_doubt",
                 f"{call.name} was not carried out: an earlier attempt may have succeeded, and it must not be repeated.",
             )
+        case "running":
+            return Refusal("running", f"{call.name} was not carried out: the same is being carried out right now.")
         case "conflict":
             return Stop("conflict", number, call.name, f"call {earlier} did the same operation with other arguments")
         case "equal" | None:

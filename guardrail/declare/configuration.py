@@ -12,7 +12,7 @@ from guardrail.declare.contracts import Task
 from guardrail.declare.durations import Duration
 from guardrail.declare.model import Count, Declaration, Flag
 from guardrail.declare.policies import Outcomes, Policy, Sentence, Version
-from guardrail.declare.texts import Filled, Name
+from guardrail.declare.texts import Filled, Location, Name
 from guardrail.declare.tools import Tool
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class StoreDeclaration(Declaration):
     `timeout` bounds one look.
     """
 
-    url: Filled = Field(repr=False)
+    url: Location = Field(repr=False)
     timeout: Duration = "5s"
 
     @property
@@ -70,7 +70,7 @@ class Configuration(Declaration):
     stores: Mapping[Name, StoreDeclaration] = {}
     tools: Mapping[str, Tool] = {}
     tasks: Mapping[Filled, Task] = {}
-    ledger: Filled = "guardrail.db"
+    ledger: Location = "guardrail.db"
     drain: Duration = "30s"
     on_silent_failure: Literal["raise", "report"] = "report"
     content: Content = Content()

@@ -15,6 +15,7 @@ from decimal import Decimal
 from enum import Enum
 from functools import cache
 from importlib import import_module
+from itertools import islice
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import UUID
@@ -45,7 +46,6 @@ FUNCTIONS: Final = _ON_TEXTS | _CONVERSIONS | _OF_DATES | _OF_TIMES
 
 _TYPES: Final = frozenset({"int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type"})
 _COMMAND_LINE: Final = "cel.cli"
-_INT64: Final = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ class _Intake:
         if depth > DEEPEST:
             raise ExpressionError(f"`{name}` is nested more than {DEEPEST} deep")
         if isinstance(value, str) and not isinstance(value, Enum):
-            return self._bounded(value, name)
+            return self._bounded(str.__str__(value), name)
         if value is None or isinstance(value, (bool, float, bytes, timedelta)):
             return value
         if isinstance(value, Mapping):
@@ -248,8 +248,8 @@ class _Intake:
         match value:
             case Enum():
                 return self.value(value.value, name, depth + 1)
-            case int() if value in _INT64:
-                return value
+            case int() if -(2**63) <= (number := int.__index__(value)) < 2**63:
+                return number  # the plain number of a subclass, whose own methods may do anything
             case Decimal():
                 raise ExpressionError(
                     f"`{name}` is a decimal, and CEL would make a float of it: compare money by a matcher "
@@ -269,10 +269,13 @@ class _Intake:
                 raise ExpressionError(f"`{name}` is {_unfit(value)}, which cannot enter CEL")
 
     def _mapping(self, value: Mapping[Any, object], name: str, depth: int) -> dict[str, object]:
-        self._count(len(value), name)
-        if not all(isinstance(key, str) for key in value):
+        items = list(islice(value.items(), self._most_items + 1))  # a mapping that loads lazily may have no end
+        self._count(len(items), name)
+        if not all(isinstance(key, str) for key, _ in items):
             raise ExpressionError(f"`{name}` has a key that is no text, which cannot enter CEL")
-        return {self._bounded(key, name): self.value(item, f"{name}.{key}", depth + 1) for key, item in value.items()}
+        return {
+            self._bounded(str.__str__(key), name): self.value(item, f"{name}.{key}", depth + 1) for key, item in items
+        }
 
     def _count(self, items: int, name: str) -> None:
         self._items += items

@@ -26,6 +26,12 @@ def _filled(text: str) -> str:
     return text
 
 
+def _location(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("must not hold a NUL character")
+    return _filled(text)
+
+
 def _pointer(text: str) -> str:
     if text and not text.startswith("/"):
         raise ValueError("must be a JSON pointer, which is empty or begins with /")
@@ -57,6 +63,9 @@ Name: TypeAlias = Annotated[str, AfterValidator(_name)]
 
 Filled: TypeAlias = Annotated[str, AfterValidator(_filled)]
 """A text that is not blank."""
+
+Location: TypeAlias = Annotated[str, AfterValidator(_location)]
+"""Where something lies: a path or a URL."""
 
 Pointer: TypeAlias = Annotated[str, AfterValidator(_pointer)]
 """A JSON pointer (RFC 6901); "" is the whole value."""

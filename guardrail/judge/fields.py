@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from types import ModuleType
 from typing import Final, TypeAlias, TypeGuard, cast
 
@@ -15,6 +16,8 @@ _SPOKEN: Final = ("content", "is_error", "isError", "structured_content", "struc
 _FIELDLESS: Final = (str, bytes, bytearray, int, float, complex, set, frozenset, type, ModuleType)
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _DEEPEST: Final = 50
+_MOST_COPIED: Final = 100_000
+_MOST_MADE: Final = 1_000_000
 
 MANY: Final = 64
 """From how many fields on it is cheaper to look for the known names one by one."""
@@ -55,7 +58,7 @@ def fields_of(value: object) -> Fields | None:
     """The named fields of a value, or None for what has none (scalars, lists, generators, locks).
 
     Nothing is consumed, copied deeply or called but properties of a few known names. What an attribute
-    raises is taken as its absence.
+    raises is taken as its absence. Raises ValueError for a foreign mapping without an end.
     """
     if is_mapping(value):
         return value
@@ -98,17 +101,20 @@ def plain(value: object) -> object:
     return _plain(value, _DEEPEST, {})
 
 
-def _plain(value: object, depth: int, made: dict[int, object]) -> object:
-    if type(value) in _SCALARS or not depth:
+def _plain(value: object, depth: int, made: dict[int, tuple[object, object]]) -> object:
+    """`made` holds what each value became, and the value too: the id of one that is gone may be another's."""
+    if type(value) in _SCALARS or not depth or len(made) >= _MOST_MADE:
         return value
     if id(value) in made:  # a value that holds itself, or is held twice
-        return made[id(value)]
-    made[id(value)] = value
+        return made[id(value)][1]
+    became = value
+    made[id(value)] = value, became
     if is_list(value):
-        made[id(value)] = [_plain(entry, depth - 1, made) for entry in value]
+        became = [_plain(entry, depth - 1, made) for entry in value]
     elif (found := fields_of(value)) is not None:
-        made[id(value)] = {name: _plain(kept, depth - 1, made) for name, kept in found.items()}
-    return made[id(value)]
+        became = {name: _plain(kept, depth - 1, made) for name, kept in found.items()}
+    made[id(value)] = value, became
+    return became
 
 
 def _entry(value: Sequence[object], step: str) -> object:
@@ -118,9 +124,12 @@ def _entry(value: Sequence[object], step: str) -> object:
 
 def _copied(value: Fields) -> Fields | None:
     try:
-        return dict(value)
+        found = dict(islice(value.items(), _MOST_COPIED + 1))
     except Exception:  # noqa: BLE001  # a foreign mapping may load lazily and raise anything: then nothing is seen of it
         return None
+    if len(found) > _MOST_COPIED:
+        raise ValueError(f"a mapping of more than {_MOST_COPIED:,} entries that is no dict")
+    return found
 
 
 def _declared(value: object) -> Fields | None:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import TypeVar
 
 from guardrail.errors import LedgerError
@@ -86,12 +87,13 @@ class Ledger:
         """Record that a write is about to run. Raises `LedgerError`; then the write must not run."""
         self._commit(transactions.intend, call)
 
-    def close_run(self, verdict: VerdictRecord) -> None:
+    def close_run(self, verdict: VerdictRecord, *, keep_pictures: bool = False) -> None:
         """Close a run with its verdict.
 
-        The pictures of a verified run are dropped: what was proven right needs no rows to explain it.
+        The pictures of a verified run are dropped, unless `keep_pictures` says that it may be taken up again: what was
+        proven right needs no rows to explain it.
         """
-        self._commit(transactions.close_run, verdict)
+        self._commit(partial(transactions.close_run, keep_pictures=keep_pictures), verdict)
 
     def flush(self) -> None:
         """Write what waits, durably."""
@@ -322,8 +324,9 @@ class Ledger:
         self._start_afresh()
 
     def before_exit(self) -> None:
-        """Write what waits."""
-        self.flush()
+        """Write what waits; there is nothing to be done about a closed ledger, whose end was told before."""
+        if not self._closed:
+            self.flush()
 
 
 def _haste(waiting: int) -> float:

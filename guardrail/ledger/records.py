@@ -49,8 +49,8 @@ class CallRecord(NamedTuple):
 class OutcomeRecord(NamedTuple):
     """What a call came to. `rule` names what would have stopped it, or why it was let through.
 
-    `call` is given when the call has no intent in the ledger (a read, a call that was not executed): then
-    call and outcome are kept as one.
+    `call` is given when the call has no intent in the ledger (a read, a call that was not executed) or may have
+    none: then call and outcome are kept as one.
     """
 
     run: str

@@ -27,8 +27,9 @@ from guardrail.ledger.records import (
 )
 
 ToRow: TypeAlias = Callable[[Any], Row]
-Again: TypeAlias = Literal["refuse", "keep", "replace"]
-"""What becomes of a row whose key is there already: an error, the earlier row stays, the later one counts."""
+Again: TypeAlias = Literal["refuse", "keep", "replace", "complete"]
+"""What becomes of a row whose key is there already: an error, the earlier row stays, the later one counts; or the
+earlier one is completed, if it is the intent of the same call and has no outcome yet."""
 
 _TOGETHER = (32, 8, 1)  # rows of one statement: 32 calls stay below the 999 values that an old SQLite takes
 
@@ -81,10 +82,12 @@ class Update:
 @lru_cache
 def _insertion(table: str, columns: tuple[str, ...], key: str, again: Again, size: int) -> str:
     values = ", ".join([f"({', '.join('?' * len(columns))})"] * size)
+    replaced = f" ON CONFLICT ({key}) DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in columns)}"
     settled = {
         "refuse": "",
         "keep": f" ON CONFLICT ({key}) DO NOTHING",
-        "replace": f" ON CONFLICT ({key}) DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in columns)}",
+        "replace": replaced,
+        "complete": f"{replaced} WHERE {table}.outcome IS NULL AND {table}.started = excluded.started",
     }
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {values}{settled[again]}"
 
@@ -114,7 +117,8 @@ VERDICT = _insert("verdicts", VerdictRecord, "run", "replace")
 FINDING = Insert("findings", ("run", "number", *FINDING_COLUMNS), _finding, "run, number")
 
 _LOST = "UPDATE runs SET lost = lost + ? WHERE id = ?"
-_FINISHED = Insert("calls", CALL_COLUMNS + OUTCOME_COLUMNS, _finished, "run, number", "keep")
+# A caller that is cancelled between its intent's commit and the return does not know that the intent is there.
+_FINISHED = Insert("calls", CALL_COLUMNS + OUTCOME_COLUMNS, _finished, "run, number", "complete")
 _OUTCOME = Update(
     f"UPDATE calls SET {', '.join(f'{column} = ?' for column in OUTCOME_COLUMNS)} WHERE run = ? AND number = ?",
     lambda record: record[2:-1] + record[:2],

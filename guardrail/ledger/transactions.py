@@ -42,7 +42,7 @@ def intend(execute: Execute, call: CallRecord) -> None:
         ) from refused
 
 
-def close_run(execute: Execute, verdict: VerdictRecord) -> None:
+def close_run(execute: Execute, verdict: VerdictRecord, *, keep_pictures: bool = False) -> None:
     """Close a run with a verdict, in place of an earlier one."""
     run = verdict.run
     try:
@@ -52,7 +52,7 @@ def close_run(execute: Execute, verdict: VerdictRecord) -> None:
         FINDING(execute, [(run, number, finding) for number, finding in enumerate(verdict.findings, 1)])
     except RowRefused as refused:
         raise LedgerError(f"the verdict of the run {run} {_REASONS[refused.why]}") from refused
-    if verdict.kind == "verified":
+    if verdict.kind == "verified" and not keep_pictures:
         execute("DELETE FROM pictures WHERE run = ?", (run,))
 
 

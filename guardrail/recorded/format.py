@@ -208,14 +208,14 @@ def _lines(path: Path, model: type[M]) -> Iterator[M]:
                 if line.strip():
                     yield model.model_validate(json.loads(line))
                 number += 1
-    except (ValidationError, ValueError, OSError, EOFError) as error:
+    except (ValidationError, ValueError, OSError, EOFError, RecursionError) as error:
         raise RecordedRunsError(f"{path}:{number}: {_short(error)}") from error
 
 
 def _whole(path: Path, model: type[M]) -> M:
     try:
         return model.model_validate(json.loads(path.read_bytes()))
-    except (ValidationError, ValueError, OSError) as error:
+    except (ValidationError, ValueError, OSError, RecursionError) as error:
         raise RecordedRunsError(f"{path}: {_short(error)}") from error
 
 
@@ -223,4 +223,4 @@ def _short(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    return str(error)
+    return "it is nested too deeply to be read" if isinstance(error, RecursionError) else str(error)

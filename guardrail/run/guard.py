@@ -27,7 +27,7 @@ from guardrail.ledger.records import RunHistory, RunRecord
 from guardrail.ledger.transactions import RunTaken
 from guardrail.pictures import Picture
 from guardrail.run.history import holds_of, inputs_of, operations_of, stop_of
-from guardrail.run.inputs import Inputs
+from guardrail.run.inputs import InputError, Inputs
 from guardrail.run.journal import Journal
 from guardrail.run.live import Live, ledger_path
 from guardrail.run.run import Run, current
@@ -35,8 +35,9 @@ from guardrail.run.standing import Standing
 from guardrail.run.verification import Verification
 from guardrail.run.wrapping import wrap
 from guardrail.stores.store import Store
+from guardrail.telemetry.canonical import canonical
 from guardrail.telemetry.logs import get_logger
-from guardrail.telemetry.redaction import snapshot_text
+from guardrail.telemetry.redaction import snapshot, snapshot_text
 from guardrail.telemetry.traces import Telemetry
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -135,6 +136,7 @@ class Guard:
         declared = None if task is None else live.configuration.tasks.get(task)
         run_id = id or uuid.uuid4().hex
         known = {} if history is None else inputs_of(history)
+        _check_same(run_id, known, inputs or {})
         # What was recorded is redacted and bounded: what is given again is better.
         run_inputs = Inputs(task or "", {} if declared is None else declared.inputs, {**known, **(inputs or {})})
         own = {name: live.open(name, where) for name, where in (stores or {}).items()}
@@ -159,7 +161,7 @@ class Guard:
             inputs=run_inputs,
             facts=Facts(live.wanted),
             stores=run_stores,
-            journal=Journal(run_id, self._ledger, trace),
+            journal=Journal(run_id, self._ledger, trace, named=id is not None),
             picture=verification.before,
             parent=_around(),
         )
@@ -289,6 +291,13 @@ def _same_task(task: str | None, history: RunHistory | None) -> str | None:
     if task is None:
         return history.run.task
     raise GuardrailError(f"the run {history.run.id} is one of task {history.run.task}, not of {task}: use another id")
+
+
+def _check_same(run: str, known: Mapping[str, object], given: Mapping[str, object]) -> None:
+    """A run that is taken up is judged by the inputs it was opened with. Raises `InputError` if others are given."""
+    others = [n for n, value in given.items() if n in known and canonical(snapshot(value)) != canonical(known[n])]
+    if others:
+        raise InputError(f"the run {run} was opened with another {', '.join(others)}: use another id for another task")
 
 
 def _take_up(standing: Standing, history: RunHistory) -> None:

@@ -10,13 +10,31 @@ from guardrail.calls import Finding, Stop, Verdict
 from guardrail.decide.holds import Hold
 from guardrail.decide.operations import Operation, after
 from guardrail.ledger.records import FindingRecord, HoldRecord, RecordedCall, RunHistory, VerdictRecord
+from guardrail.telemetry.canonical import digest
 from guardrail.telemetry.redaction import redact_text, snapshot_text
 from guardrail.telemetry.secrecy import REDACTED
 
 
+class Digested:
+    """An argument that was not recorded as it is (secret, long, no plain value): equal to what has its digest."""
+
+    def __init__(self, code: str, run: str) -> None:
+        self._code = code
+        self._secret = run.encode()
+
+    def __eq__(self, other: object) -> bool:
+        return digest("", other, self._secret) == self._code
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 def hold_record(run: str, hold: Hold, redact: Collection[str]) -> HoldRecord:
     """A hold as the ledger keeps it; its number is that of the call that opened it."""
+    shown = json.loads(snapshot_text(hold.args, redact))
     rest = {
+        "digests": {
+            name: digest("", value, run.encode()) for name, value in hold.args.items() if shown.get(name) != value
+        },
         "effect": hold.effect,
         "looked_for": hold.looked_for,
         "retries": hold.retries,
@@ -30,7 +48,7 @@ def hold_record(run: str, hold: Hold, redact: Collection[str]) -> HoldRecord:
         hold.tool,
         hold.outcome,
         redact_text(hold.detail),
-        snapshot_text(hold.args, redact),
+        json.dumps(shown),
         json.dumps(rest),
     )
 
@@ -109,7 +127,7 @@ def _hold(record: HoldRecord) -> Hold:
         record.tool,
         rest["effect"],
         record.outcome,
-        _arguments(record.args),
+        {**_arguments(record.args), **{n: Digested(code, record.run) for n, code in rest["digests"].items()}},
         record.detail,
         rest["looked_for"],
         rest["retries"],

@@ -18,9 +18,13 @@ from guardrail.telemetry.traces import RunTrace
 
 
 class Journal:
-    """Writes down one run. All it is given is redacted already, or is redacted here as the tool declares."""
+    """Writes down one run. All it is given is redacted already, or is redacted here as the tool declares.
 
-    def __init__(self, run: str, ledger: Ledger, trace: RunTrace) -> None:
+    `named`: the run's id was given by the caller, who may take it up again under it.
+    """
+
+    def __init__(self, run: str, ledger: Ledger, trace: RunTrace, *, named: bool) -> None:
+        self._named = named
         self.trace = trace
         self._run = run
         self._ledger = ledger
@@ -95,7 +99,7 @@ class Journal:
         """The run has its verdict: durable; where the ledger cannot be written, that is logged."""
         self.trace.close(verdict, calls=calls, writing=self._writing, refused=self._refused, agent_error=error)
         try:
-            self._ledger.close_run(verdict_record(self._run, verdict, time.time()))
+            self._ledger.close_run(verdict_record(self._run, verdict, time.time()), keep_pictures=self._named)
         except LedgerError as failure:
             self.trace.log.error("guardrail.ledger_error", why=str(failure))
 

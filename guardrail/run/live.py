@@ -22,6 +22,9 @@ from guardrail.stores.opening import open_store
 from guardrail.stores.store import Store, Table
 from guardrail.telemetry.logs import get_logger
 
+MOST_TOOLS = 1_000
+"""How many tools are kept compiled."""
+
 
 class Live:
     """Everything that the runs of one configuration share. It does not change; a reload makes another."""
@@ -96,6 +99,8 @@ class Live:
         """The live tool of this name; compiled when it is first asked for."""
         found = self._tools.get(name)
         if found is None:
+            if len(self._tools) >= MOST_TOOLS:  # a model makes names up
+                self._tools.clear()
             declared = tool_for(self.configuration.tools, name)
             found = live_tool(name, declared, self.policy, self._sentences, self.dialects)
             self._tools[name] = found

@@ -21,7 +21,8 @@ from guardrail.errors import GuardrailError, RunStopped, SilentFailure
 from guardrail.run.standing import Standing
 from guardrail.run.verdicts import verdict_of
 from guardrail.run.verification import Judged, Verification
-from guardrail.run.wrapping import is_awaiting, wrap
+from guardrail.run.wrapping import completed, is_awaiting, wrap
+from guardrail.telemetry.redaction import redact_text
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -101,9 +102,9 @@ class Run:
         return self._standing
 
     @overload
-    def wrap(self, tools: Mapping[str, F], /) -> dict[str, F]: ...
-    @overload
     def wrap(self, tool: F, /) -> F: ...
+    @overload
+    def wrap(self, tools: Mapping[str, Callable[..., Any]], /) -> dict[str, Callable[..., Any]]: ...
     @overload
     def wrap(
         self, tool: Callable[..., Any], other: Callable[..., Any], /, *more: Callable[..., Any]
@@ -127,7 +128,7 @@ class Run:
         `CallRefused` when the call was not carried out and the run goes on, and the signal `RunHalted` when
         the run is over.
         """
-        flow = guarded(self._standing, call_of(name, args, id))
+        flow = guarded(self._standing, call_of(name, completed(tool, args), id))
         execute = functools.partial(tool, **args)
         return adrive(flow, execute) if is_awaiting(tool) else drive(flow, execute)
 
@@ -135,7 +136,8 @@ class Run:
         self, name: str, args: Mapping[str, object], tool: Callable[..., Any], *, id: str | None = None
     ) -> Any:
         """Make one guarded call from asynchronous code: like `call`, with the guard's own work off the loop."""
-        return await adrive(guarded(self._standing, call_of(name, args, id)), functools.partial(tool, **args))
+        flow = guarded(self._standing, call_of(name, completed(tool, args), id))
+        return await adrive(flow, functools.partial(tool, **args))
 
     def user_turn(self) -> None:
         """Say that the real user has spoken: what failed before is theirs to judge now.
@@ -146,7 +148,7 @@ class Run:
 
     def abandon(self, reason: str) -> None:
         """End the run openly as not done; its verdict is `agent_error`, and no further call is made."""
-        self._abandoned = reason
+        self._abandoned = reason = redact_text(reason)
         self._standing.journal.abandoned()
         self._standing.close(f"was abandoned: {reason}")
 
@@ -215,8 +217,10 @@ class Run:
         except Exception as failure:  # noqa: BLE001 - the guard's own failure: never a pass, and visible
             self._standing.journal.trace.log.error("guardrail.guard_error", error=type(failure).__name__)
             return self._cut_short(error, f"the state could not be judged: {type(failure).__name__}: {failure}")
-        except BaseException:  # interrupted a second time, or cancelled while it settled
-            self._cut_short(error, "the state was not judged: the run was interrupted at its end")
+        except BaseException as interrupt:  # interrupted a second time, or cancelled while it settled
+            verdict = self._cut_short(error, "the state was not judged: the run was interrupted at its end")
+            if verdict.stop is not None:
+                interrupt.__context__ = RunStopped(verdict.stop, verdict, self._standing.others)
             raise
         return verdict
 
@@ -282,7 +286,11 @@ def _is_generator(entering: FrameType | None) -> bool:
     between two items, and for other generators of that reader.
     """
     caller = entering.f_back if entering is not None else None
-    return caller is not None and bool(caller.f_code.co_flags & (inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR))
+    if caller is None or not caller.f_code.co_flags & (inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR):
+        return False
+    # The generator of a context manager runs to its end within a `with` block of its reader, as a run does.
+    reader = caller.f_back
+    return reader is None or reader.f_globals.get("__name__") != "contextlib"
 
 
 def _in_loop() -> bool:

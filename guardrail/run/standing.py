@@ -86,7 +86,8 @@ class Standing:
         self._unpictured = bool(inputs.missing)
         self._closed: str | None = "is not open: use it in a `with` block"
         self._untold: Stop | None = None
-        self._lock = threading.Lock()
+        # A stream's finaliser may end its call in the middle of any of this, in the same thread.
+        self._lock = threading.RLock()
         self._idle = threading.Condition(self._lock)
 
     # The flow of a call, in the order in which it asks.
@@ -124,7 +125,7 @@ class Standing:
 
     def overlook(self, step: Step, error: Exception) -> None:
         """A precondition could not be checked while the run is only observed: name the stop, and go on."""
-        self._note_failure(step.number, step.call, error)
+        self._note_failure(step.call, step, error)
 
     def intend(self, step: Step) -> None:
         """Record durably that a write is about to run; raises `LedgerError`, and then the write does not run."""
@@ -157,14 +158,16 @@ class Standing:
     def learn(self, step: Step, ending: Ending, judgement: Judgement) -> bool:
         """Learn from a good result; true when it bound the last input that the before-picture waits for."""
         name = step.call.name
-        if judgement.outcome != "ok" or (name not in self._facts.wanted and name not in self.inputs.awaited):
+        if judgement.outcome != "ok":
             return False
+        if name not in self._facts.wanted and name not in self.inputs.awaited:
+            return self._unpictured and not self.inputs.missing  # a picture before was cut off
         value = open_value(ending, step.tool.results)
         with self._lock:
             self._facts.learn(name, step.call.args, value)
             bound = self.inputs.bind(name, value)
         self.journal.bound(step, bound)
-        return bool(bound) and not self.inputs.missing
+        return self._unpictured and not self.inputs.missing
 
     def picture(self) -> Picturing:
         """Take the before-picture, now that all inputs are bound; writes may run after it."""
@@ -183,7 +186,7 @@ class Standing:
 
     def fail(self, call: ToolCall, step: Step | None, error: Exception) -> Answer | None:
         """Stop the run because the guard itself failed; None where the run is only observed and goes on."""
-        stop = self._note_failure(step.number if step is not None else self.calls, call, error)
+        stop = self._note_failure(call, step, error)
         if step is not None and (self._enforced or step.executed):
             doubtful = step.executed and step.effect != "read"
             self._end(step, Judgement("in_doubt" if doubtful else "refused", "guard_error", str(stop)), "stop", error)
@@ -195,7 +198,7 @@ class Standing:
             self._cut_off(step)
         with self._lock:
             self._in_flight.pop(step.number, None)
-            if self._awaited and not self._in_flight:
+            if self._awaited and self._is_idle():
                 self._idle.notify_all()
 
     # What the run itself asks.
@@ -213,9 +216,14 @@ class Standing:
     def user_turn(self) -> None:
         """The real user has spoken: holds are resolved, but for writes in doubt."""
         with self._lock:
-            before, self.holds = self.holds, after_user_turn(self.holds)
+            before = self.holds
+            now = after_user_turn(before)
+            while before is not self.holds:  # a finaliser came in between
+                before = self.holds
+                now = after_user_turn(before)
+            self.holds = now
         self.journal.user_turn()
-        self.journal.resolved(before, self.holds, "user")
+        self.journal.resolved(before, now, "user")
 
     def close(self, why: str) -> None:
         """Let no further call begin; `why` completes the sentence "the run X ..."."""
@@ -226,7 +234,7 @@ class Standing:
         """Wait for the calls in flight, so long."""
         with self._lock:
             self._awaited = True
-            self._idle.wait_for(lambda: not self._in_flight, seconds)
+            self._idle.wait_for(self._is_idle, seconds)
 
     def give_up(self) -> tuple[Finding, ...]:
         """Give up on the calls that are still in flight; a finding for each write among them.
@@ -258,6 +266,10 @@ class Standing:
         self._unpictured = bool(self.inputs.missing)
 
     # Under the lock.
+
+    def _is_idle(self) -> bool:
+        """Whether no call is being carried out; a stream that waits for its reader is not waited for."""
+        return all(step is not None and step.suspended for step in self._in_flight.values())
 
     def _barrier(
         self, number: int, call: ToolCall, tool: LiveTool, effect: Effect, named: Named | None
@@ -300,6 +312,20 @@ class Standing:
         elif len(self.others) < MOST_OTHERS:
             self.others = (*self.others, barrier)
 
+    def _consequence(self, step: Step, judgement: Judgement) -> tuple[tuple[Hold, ...], Consequence]:
+        """What a judgement does to the run, and the holds that it was told by."""
+        before = self.holds
+        return before, consequence(
+            step.number,
+            step.call,
+            step.effect,
+            judgement,
+            actions=step.tool.actions,
+            holds=before,
+            series=self._successes.get(step.call.name),
+            idempotent=step.tool.idempotent,
+        )
+
     def _settled(self, step: Step, outcome: Outcome) -> bool:
         """Claim the end of a call: false if it was given up before."""
         if step.settled:
@@ -317,17 +343,10 @@ class Standing:
         with self._lock:
             if not hindered and not self._settled(step, judgement.outcome):
                 return None
-            result = consequence(
-                step.number,
-                step.call,
-                step.effect,
-                judgement,
-                actions=step.tool.actions,
-                holds=self.holds,
-                series=self._successes.get(step.call.name),
-                idempotent=step.tool.idempotent,
-            )
-            before, self.holds = self.holds, result.holds
+            before, result = self._consequence(step, judgement)
+            while before is not self.holds:  # a finaliser came in between
+                before, result = self._consequence(step, judgement)
+            self.holds = result.holds
             self._note(result.stop)
             if judgement.outcome == "ok":
                 self._successes[step.call.name] = step.call.args
@@ -357,9 +376,11 @@ class Standing:
         else:
             self._take_effect(step, Judgement("in_doubt", "cut_off", "the call was cut off while it ran"))
 
-    def _note_failure(self, number: int, call: ToolCall, error: Exception) -> Stop:
+    def _note_failure(self, call: ToolCall, step: Step | None, error: Exception) -> Stop:
         """The guard itself failed: a stop with a reason of its own, and visible as such."""
-        stop = Stop("guard_error", number, call.name, redact_text(f"{type(error).__name__}: {error}"))
+        said = f"{type(error).__name__}: {error}"
+        detail = redact_text(said) if step is None else _shown(step, said)
+        stop = Stop("guard_error", self.calls if step is None else step.number, call.name, detail)
         self.journal.trace.log.error("guardrail.guard_error", tool=call.name, error=type(error).__name__)
         with self._lock:
             self._note(stop)

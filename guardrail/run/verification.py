@@ -14,7 +14,7 @@ from guardrail.digests import Digest, digested_like
 from guardrail.errors import LedgerError, StoreError
 from guardrail.ledger.ledger import Ledger
 from guardrail.pictures import Key, Picture, Unanswered
-from guardrail.run.before import Before, restored, taken, unknown
+from guardrail.run.before import Before, restored, tables, taken, unknown
 from guardrail.run.checks import Checking, State, named_checks
 from guardrail.run.contracts import LiveContract
 from guardrail.run.inputs import Inputs
@@ -164,7 +164,20 @@ class Verification:
         )
         verified = verify(contract.contract, evidence)
         found = yield from checking.findings(contract.checks, "")
-        return replace(verified, findings=(*verified.findings, *found))
+        created = yield from self._created(contract, before)
+        return replace(verified, findings=(*verified.findings, *created, *found))
+
+    def _created(self, contract: LiveContract, before: Before) -> Generator[Need, object, list[Finding]]:
+        """A finding for each table that was created during the run, where all tables are watched."""
+        if contract.watched is not None or before.at is None:
+            return []
+        known = {watch.place for watch in before.watched}
+        now = yield from tables(contract, self._stores)
+        return [
+            Finding("unrequested_change", w.place, f"{w.place}: the table was created, and nobody asked for it")
+            for w in now
+            if w.place not in known
+        ]
 
     def _after(
         self, contract: LiveContract, before: Before, pinned: Mapping[str, tuple[Key, ...]], trace: VerifyTrace

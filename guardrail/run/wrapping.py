@@ -29,6 +29,7 @@ def wrap(tool: F, run: Finder, name: str | None = None) -> F:
 
     `run` finds the run that a call belongs to, at each call.
     """
+    tool = cast("F", getattr(tool, _TOOL, tool))  # a tool that is guarded already is not guarded twice
     named = name or name_of(tool)
     arguments = _arguments(tool)
 
@@ -37,8 +38,12 @@ def wrap(tool: F, run: Finder, name: str | None = None) -> F:
 
     guard = functools.update_wrapper(_kind(tool)(tool, run, call), tool)
     guard.__name__ = named
+    setattr(guard, _TOOL, tool)
     return cast("F", guard)
 
+
+_TOOL = "__guardrail_tool__"
+"""The attribute in which a guarded function keeps the tool itself."""
 
 Caller = Callable[[tuple[object, ...], dict[str, object]], ToolCall]
 
@@ -95,28 +100,34 @@ def _astreaming(tool: Callable[..., Any], run: Finder, call: Caller) -> Callable
 
 def _arguments(tool: Callable[..., Any]) -> Callable[[tuple[object, ...], dict[str, object]], Mapping[str, object]]:
     """How to name a call's arguments: by the tool's parameters, as the model would name them."""
-    names, rest = _parameters(tool)
+    names, rest, defaults = _parameters(tool)
 
     def named(args: tuple[object, ...], kwargs: dict[str, object]) -> Mapping[str, object]:
         if not args:
-            return kwargs
+            return {**defaults, **kwargs} if defaults else kwargs
         found: dict[str, object] = dict(zip(names, args, strict=False))
         if len(args) > len(names):
             found[rest] = args[len(names) :]
-        return found | kwargs
+        return {**defaults, **kwargs, **found}
 
     return named
 
 
-def _parameters(tool: Callable[..., Any]) -> tuple[tuple[str, ...], str]:
-    """The names of the positional parameters, and of the one that takes the rest of them."""
+def _parameters(tool: Callable[..., Any]) -> tuple[tuple[str, ...], str, dict[str, object]]:
+    """The names of the positional parameters, of the one that takes the rest of them, and the defaults by name."""
     try:
         parameters = inspect.signature(tool).parameters.values()
     except (TypeError, ValueError):  # some built-in functions have no signature
-        return (), "args"
+        return (), "args", {}
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     names = tuple(p.name for p in parameters if p.kind in positional)
-    return names, next((p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL), "args")
+    rest = next((p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL), "args")
+    return names, rest, {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
+
+
+def completed(tool: Callable[..., Any], args: Mapping[str, object]) -> Mapping[str, object]:
+    """The arguments with the tool's defaults for those that are left out: a default may decide what a call does."""
+    return {**_parameters(tool)[2], **args}
 
 
 def is_awaiting(tool: Callable[..., Any]) -> bool:

@@ -28,6 +28,8 @@ def open_store(name: str, where: object, timeout: float) -> Store:
         raise StoreError(f"the timeout of the store {name} must be more than 0 s, not {timeout:g}")
     if callable(where):
         return SqliteStore(name, Factory(where), timeout)
+    if isinstance(where, str | Path) and "\0" in str(where):
+        raise StoreError(f"the store {name} cannot be opened: its path holds a NUL character")
     if isinstance(where, Path):
         return SqliteStore(name, File(where.absolute()), timeout)
     if isinstance(where, str):

@@ -26,7 +26,8 @@ def canonical(value: object) -> str:
     texts. Tuples and lists are the same, a set is not a list. Dates, ids and paths count by their text,
     enumerations by their value, dataclasses and models by their fields, bytes by content, anything else (a client,
     a file, a generator) by its class alone; it is not touched. Long parts stand there as their SHA-256. The
-    whole value counts, whatever its size and depth; cycles are told. It holds what the value holds, secrets
+    whole value counts, whatever its size and depth (of a mapping that is no dictionary, the first 100,000 members);
+    cycles are told. It holds what the value holds, secrets
     too: keep only its `digest`. Never raises.
     """
     return _plain(value) or _walk(value)

@@ -72,15 +72,16 @@ class Log:
 
 
 def _trace_ids() -> dict[str, str]:
-    """The ids of the current span, written as they are in traces; nothing where there is no span."""
-    span = trace.get_current_span().get_span_context()
-    if not span.is_valid:
-        return {}
-    return {
-        "trace_id": trace.format_trace_id(span.trace_id),
-        "span_id": trace.format_span_id(span.span_id),
-        "trace_flags": f"{span.trace_flags:02x}",
-    }
+    """The ids of the current span, written as they are in traces; nothing where there is no span, or a broken one."""
+    with suppress(Exception):  # a span of the user's own making may raise anything
+        span = trace.get_current_span().get_span_context()
+        if span.is_valid:
+            return {
+                "trace_id": trace.format_trace_id(span.trace_id),
+                "span_id": trace.format_span_id(span.span_id),
+                "trace_flags": f"{span.trace_flags:02x}",
+            }
+    return {}
 
 
 def _is_heard(level: Level) -> bool:

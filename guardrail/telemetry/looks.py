@@ -15,7 +15,7 @@ from guardrail import attributes as names
 from guardrail.calls import Finding
 from guardrail.telemetry import events
 from guardrail.telemetry.redaction import redact_text
-from guardrail.telemetry.spans import Outlets, Value, finish, short
+from guardrail.telemetry.spans import Outlets, Value, begun, finish, short
 
 CheckOutcome: TypeAlias = Literal["pass", "fail", "error"]
 
@@ -148,7 +148,7 @@ class VerifyTrace(Looker):
             names.TASK_NAME: short(task),
         }
         with out.net:
-            self._span = out.tracer.start_span(f"{names.VERIFY} {self._task}", context, attributes=self._start)
+            self._span = begun(out.tracer, f"{names.VERIFY} {self._task}", context, self._start)
             self._context = trace.set_span_in_context(self._span, context)
 
     def _seen(self, look: _Look) -> None:

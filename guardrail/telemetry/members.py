@@ -18,6 +18,8 @@ from typing import Final, NamedTuple, cast
 from uuid import UUID
 
 _Dict = dict[object, object]
+MOST_OF_A_MAPPING: Final = 100_000
+"""So many members of a mapping that is no dictionary are taken, if no bound is given: it may have no end."""
 _EXACT: Final = frozenset({str, int, float, bool, type(None), dict, list, tuple, set, frozenset, bytes})
 
 
@@ -101,7 +103,7 @@ def _opened(value: object, kind: type, most: int | None) -> Members | None:
     if _is(kind, set, frozenset):
         return _sequence(cast("set[object]", value), most)._replace(unordered=True)
     if _is(kind, MappingProxyType, Mapping):
-        return _mapping(cast("Mapping[object, object]", value).items(), most)
+        return _mapping(cast("Mapping[object, object]", value).items(), MOST_OF_A_MAPPING if most is None else most)
     return _fields(value, kind)
 
 

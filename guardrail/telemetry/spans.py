@@ -77,6 +77,14 @@ def joins(span: Span, operation: str, mark: str, tool: str | None = None) -> boo
     )
 
 
+def begun(tracer: Tracer, name: str, context: Context | None, attributes: Mapping[str, Value]) -> Span:
+    """A new span. Raises TypeError where a tracer of the user's gives something that is none."""
+    span: object = tracer.start_span(name, context, attributes=attributes)
+    if isinstance(span, Span):
+        return span
+    raise TypeError(f"the tracer gave a {type(span).__name__} for a span")
+
+
 def finish(span: Span, start: Mapping[str, Value], end: dict[str, Value], failure: str | None, phrase: str) -> None:
     """Set the last attributes and the status of a span.
 

@@ -29,7 +29,7 @@ from guardrail.telemetry.logs import Log, get_logger
 from guardrail.telemetry.looks import Looker, VerifyTrace
 from guardrail.telemetry.metrics import Metrics, Names
 from guardrail.telemetry.net import Net
-from guardrail.telemetry.spans import Outlets, Value, detach, error_type, finish, given, joins, short
+from guardrail.telemetry.spans import Outlets, Value, begun, detach, error_type, finish, given, joins, short
 
 Decision: TypeAlias = Literal["allow", "hold", "stop", "refuse"]
 """What the guard did about a call: `refuse` is a call that was not let through on a held or stopped run."""
@@ -134,14 +134,16 @@ class RunTrace(Looker):
             current.set_attributes({**given(attributes), **self._start})
         else:
             name = f"{names.INVOKE_AGENT} {self._out.tasks(self._task)}" if self._task else names.INVOKE_AGENT
-            self._span = self._out.tracer.start_span(name, here, attributes={**given(attributes), **self._start})
+            self._span = begun(self._out.tracer, name, here, {**given(attributes), **self._start})
         self._context = contexts.set_value(_RUN, self._run_id, trace.set_span_in_context(self._span, here))
         self.log = get_logger(run_id=self.run_id, **_ids(self._span))
 
     @property
     def trace_id(self) -> str:
         """The trace's id in hexadecimal, "" where nothing traces."""
-        return _ids(self._span).get("trace_id", "")
+        with self._out.net:
+            return _ids(self._span).get("trace_id", "")
+        return ""
 
     @property
     def content(self) -> bool:
@@ -287,7 +289,7 @@ class CallTrace:
             current.set_attributes(self._start)
         else:
             name = f"{names.EXECUTE_TOOL} {self._tool}"
-            self._span = self._out.tracer.start_span(name, self._base, attributes=self._start)
+            self._span = begun(self._out.tracer, name, self._base, self._start)
 
     def attach(self) -> object:
         """Make the call's span current, around code of the tool without a yield; the token undoes that."""

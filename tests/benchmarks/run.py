@@ -58,9 +58,9 @@ def sdk() -> dict[str, Any]:
 def guarded(folder: Path, count: int = 1, **providers: Any) -> Generator[Lookup, None, None]:
     """The no-op read in an open run."""
     ledger = str(Path(tempfile.mkdtemp(dir=folder)) / "ledger.db")
-    with Guard(Configuration.model_validate({"ledger": ledger, "tools": tools(count)}), **providers) as guard:
-        with guard.run() as run:
-            yield run.wrap(lookup_order)
+    configuration = Configuration.model_validate({"ledger": ledger, "tools": tools(count)})
+    with Guard(configuration, **providers) as guard, guard.run() as run:
+        yield run.wrap(lookup_order)
 
 
 def reads(folder: Path) -> None:

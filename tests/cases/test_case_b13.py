@@ -37,7 +37,7 @@ async def turned_down(booking: int) -> object:
 @pytest.mark.case("B13", "one raises, one done, one running")
 @pytest.mark.parametrize("gathered", ["gather", "group"])
 async def test_every_call_of_a_batch_is_recorded_before_the_stop_leaves_the_run(guard: Guard, gathered: str) -> None:
-    begun, failed = asyncio.Event(), asyncio.Event()
+    came_out, begun, failed = asyncio.Event(), asyncio.Event(), asyncio.Event()
     finished: list[int] = []
 
     async def slow(booking: int) -> object:
@@ -48,14 +48,19 @@ async def test_every_call_of_a_batch_is_recorded_before_the_stop_leaves_the_run(
         return {"sent": booking}
 
     async def fails(booking: int) -> object:
+        await came_out.wait()
         await begun.wait()
         failed.set()
         return await turned_down(booking)
 
+    async def first() -> None:
+        await call(run, 1, done)
+        came_out.set()
+
     run = guard.run()
     with pytest.raises(RunStopped) as caught:
         async with run:
-            batch = [call(run, 1, done), call(run, 2, fails), call(run, 3, slow)]
+            batch = [first(), call(run, 2, fails), call(run, 3, slow)]
             if gathered == "gather":  # lets the others run on
                 await asyncio.gather(*batch)
             async with asyncio.TaskGroup() as group:  # cancels the others
@@ -127,22 +132,26 @@ async def test_a_failure_without_text_has_its_class_for_a_text_and_its_call_id(g
 
 @pytest.mark.case("B13", "cancelled by the host")
 async def test_a_cancelled_write_of_a_batch_is_in_doubt_and_the_cancellation_goes_through(guard: Guard) -> None:
-    begun = asyncio.Event()
+    came_out, begun = asyncio.Event(), asyncio.Event()
 
     async def slow(booking: int) -> object:
         begun.set()
         await asyncio.Event().wait()
         return booking
 
+    async def first() -> None:
+        await call(run, 1, done)
+        came_out.set()
+
     run = guard.run()
 
     async def agent() -> None:
         async with run:
-            await asyncio.gather(call(run, 1, done), call(run, 3, slow))
+            await asyncio.gather(first(), call(run, 3, slow))
 
     task = asyncio.create_task(agent())
+    await came_out.wait()
     await begun.wait()
-    await asyncio.sleep(0.05)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

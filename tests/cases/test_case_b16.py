@@ -114,7 +114,7 @@ async def _is_tidy(
     runs: list[Run] = []
     await leave(agent(guard, shop, runs))
     assert trace.get_current_span() is before
-    for _ in range(100):
+    for _ in range(1000):
         if len(recorder.spans) == 2:
             break
         await asyncio.sleep(0.02)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -274,7 +275,7 @@ def agent(folder: Path, before: str = "", between: str = "", after: str = "", **
     ended = subprocess.run(
         [sys.executable, "-c", AGENT.format(before=before, between=between, after=after)],
         cwd=folder,
-        env={"PATH": "", **environ},
+        env={**{name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}, **environ},
         capture_output=True,
         encoding="utf-8",
         timeout=60,

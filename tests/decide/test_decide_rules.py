@@ -116,7 +116,8 @@ def operation(state: str, digest: str = "d", *, declared: bool = True) -> Operat
 def test_a_second_success_with_the_same_key_is_a_duplicate_or_a_conflict() -> None:
     assert repeat("d", operation("done")) == "duplicate"
     assert repeat("other", operation("done")) == "conflict"
-    assert repeat("d", operation("running")) == "duplicate"
+    assert repeat("d", operation("running")) == "running"
+    assert repeat("other", operation("running")) == "running"
 
 
 def test_an_equal_write_under_no_declared_key_is_only_flagged() -> None:

@@ -53,11 +53,13 @@ def tools_of(shop: Shop) -> Tools:
     }
 
 
-GOOD = [
+Turns = list[list[tuple[str, str, dict[str, Any]]]]
+
+GOOD: Turns = [
     [("c1", "lookup_order", {"order_id": 17})],
     [("c2", "refund_order", {"order_id": 17, "amount": "19.90"})],
 ]
-TALKED_AROUND = [
+TALKED_AROUND: Turns = [
     [("c1", "cancel_order", {"order_id": 17})],
     [("c2", "refund_order", {"order_id": 17, "amount": "19.90"}), ("c3", "note_order", {"order_id": 17, "note": "x"})],
     [("c4", "lookup_order", {"order_id": 17})],

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from guardrail import CallRefused, ConfigurationError, InputError, RunStopped
+from guardrail import CallRefused, ConfigurationError, GuardrailError, InputError, RunStopped
 from support.shop import CONFIGURATION, Guards, Shop
 
 REFUND = CONFIGURATION["tasks"]["refund_order"]
@@ -131,3 +131,53 @@ def test_a_run_taken_up_again_is_judged_from_its_first_picture(guards: Guards, s
     assert again.verdict is not None
     assert [(f.kind, f.column) for f in again.verdict.findings] == [("unrequested_change", "note")]
     assert again.calls == 2
+
+
+def test_a_run_that_was_verified_and_is_delivered_again_stays_right(guards: Guards, shop: Shop) -> None:
+    guard = guards()
+    with guard.run("refund_order", inputs=INPUTS, id="R3") as run:
+        run.wrap(shop.refund_order)(17, "19.90")
+    with guard.run("refund_order", inputs=INPUTS, id="R3") as again, pytest.raises(CallRefused, match="already done"):
+        again.wrap(shop.refund_order)(17, "19.90")
+    assert again.verdict is not None
+    assert again.verdict.kind == "verified"
+
+
+def test_a_run_is_taken_up_with_the_inputs_and_the_task_it_was_opened_with(guards: Guards) -> None:
+    guard = guards()
+    with guard.run("refund_order", inputs=INPUTS, id="R4"):
+        pass
+    with pytest.raises(InputError, match="order_id"):
+        guard.run("refund_order", inputs={"order_id": 18, "amount": "19.90"}, id="R4")
+    with pytest.raises(GuardrailError, match="not of look_only"):
+        guard.run("look_only", id="R4")
+    with guard.run(id="R4") as again:
+        pass
+    assert (again.task, again.inputs["order_id"]) == ("refund_order", 17)
+
+
+def test_a_failed_call_is_known_again_after_a_restart_though_its_arguments_were_not_recorded_whole(
+    guards: Guards, shop: Shop
+) -> None:
+    args = {"note": "n" * 5000, "password": "p", "order_id": 17}
+
+    def set_note(**args: object) -> dict[str, object]:
+        shop.calls.append("set_note")
+        return {"error": "busy"} if len(shop.calls) == 1 else {"ok": True}
+
+    tools = {"set_note": {"effect": "write"}}
+    first = guards(tools=tools)
+    with first.run(id="R5") as run:
+        run.call("set_note", args, set_note)
+    first.close()
+    with guards(tools=tools).run(id="R5") as again:
+        again.call("set_note", args, set_note)
+    assert (again.stop, again.open_holds) == (None, 0)
+
+
+def test_a_table_created_during_a_run_is_found_where_all_tables_are_watched(guards: Guards, shop: Shop) -> None:
+    guard = guards(tasks={"nothing_at_all": {"expect": "nothing"}})
+    with guard.run("nothing_at_all") as run:
+        shop.execute("create table extra (id integer primary key)")
+    assert run.verdict is not None
+    assert [(f.kind, f.place) for f in run.verdict.findings] == [("unrequested_change", "shop.extra")]

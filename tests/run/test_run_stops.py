@@ -380,3 +380,62 @@ def test_a_tool_that_changes_a_nested_argument_may_still_be_tried_again(guards: 
         tool(tags=["a"])
         tool(tags=["a"])
     assert run.stop is None
+
+
+def test_of_a_tool_that_takes_one_object_the_fields_count(guards: Guards, shop: Shop) -> None:
+    guard = guards(tools={"change": {"effect": "write"}})
+
+    def change(request: dict[str, object]) -> dict[str, object]:
+        shop.calls.append(str(request["action"]))
+        return {"error": "not allowed: shipped"}
+
+    with pytest.raises(RunStopped), guard.run() as run:
+        tool = run.wrap(change)
+        tool(request={"order_id": 17, "action": "cancel"})
+        tool(request={"order_id": 99, "action": "delete_customer"})
+    assert shop.calls == ["cancel"]
+
+
+def test_what_a_default_decides_counts_as_if_it_had_been_given(guards: Guards, shop: Shop) -> None:
+    guard = guards(tools={"refund": {"effect": "write", "once_per": ["order_id"]}})
+
+    def refund(order_id: int = 17) -> str:
+        shop.calls.append("refund")
+        return "done"
+
+    with guard.run() as run:
+        tool = run.wrap(refund)
+        tool(17)
+        with pytest.raises(CallRefused, match="already done"):
+            tool()
+        with pytest.raises(CallRefused, match="already done"):
+            run.call("refund", {}, refund)
+    assert shop.calls == ["refund"]
+
+
+def test_a_tool_that_is_guarded_twice_runs_once(guards: Guards, shop: Shop) -> None:
+    guard = guards()
+    with guard.run() as run:
+        run.wrap(guard.tool(shop.refund_order))(17, "19.90")
+    assert (shop.calls, run.calls) == (["refund_order"], 1)
+
+
+def test_the_same_at_the_same_time_is_refused_as_running_and_may_be_done_when_that_failed(
+    guards: Guards, shop: Shop
+) -> None:
+    guard = guards(tools={"refund": {"effect": "write", "once_per": ["order_id"]}})
+    refusals: list[str] = []
+
+    def refund(order_id: int, again: bool) -> dict[str, object]:
+        if again:
+            with pytest.raises(CallRefused, match="right now") as caught:
+                tool(order_id, False)
+            refusals.append(caught.value.reason)
+            return {"error": "card declined"}
+        return {"ok": True}
+
+    with guard.run() as run:
+        tool = run.wrap(refund)
+        tool(17, True)
+        assert tool(17, False) == {"ok": True}
+    assert refusals == ["running"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import gc
 import inspect
 import threading
+import time
 from collections.abc import AsyncGenerator, Awaitable, Generator
 
 import pytest
@@ -215,3 +217,73 @@ def test_the_signal_cannot_be_caught_as_an_exception(guards: Guards, shop: Shop)
             run.wrap(shop.cancel_order)(17)
         except Exception:  # noqa: BLE001 - the usual host
             pytest.fail("an agent's own handler caught the signal")
+
+
+def test_a_stream_that_its_reader_holds_on_to_does_not_hold_the_run_up(guards: Guards) -> None:
+    guard = guards(drain="30s", tools={"numbers": {"effect": "read"}})
+
+    def numbers() -> Generator[int, None, None]:
+        yield from range(10)
+
+    with guard.run() as run:
+        stream = run.wrap(numbers)()
+        next(stream)
+        began = time.monotonic()
+    assert time.monotonic() - began < 10
+    assert next(stream) == 1
+
+
+def test_an_error_thrown_into_a_stream_is_the_tools_to_handle(guard: Guard) -> None:
+    def careful() -> Generator[str, None, None]:
+        try:
+            yield "first"
+        except ValueError:
+            yield "handled"
+        yield "last"
+
+    with guard.run() as run:
+        stream = run.wrap(careful)()
+        assert [next(stream), stream.throw(ValueError()), next(stream)] == ["first", "handled", "last"]
+        assert list(stream) == []
+
+
+async def test_the_guards_work_does_not_wait_behind_the_agents_own_threads(guard: Guard, shop: Shop) -> None:
+    done = threading.Event()
+    waiting = [asyncio.create_task(asyncio.to_thread(done.wait, 30)) for _ in range(64)]
+    await asyncio.sleep(0.05)
+
+    async def note_order(order_id: int, note: str) -> object:
+        return shop.note_order(order_id, note)
+
+    async with asyncio.timeout(10):
+        async with guard.run("look_only") as run:
+            await run.wrap(note_order)(17, "x")
+    done.set()
+    await asyncio.gather(*waiting)
+    assert run.verdict is not None
+    assert run.verdict.kind == "silent_failure"
+
+
+def test_a_run_opened_by_a_context_manager_of_ones_own_is_current_within_it(guard: Guard, shop: Shop) -> None:
+    @contextlib.contextmanager
+    def session() -> Generator[None, None, None]:
+        with guard.run("look_only"):
+            yield
+
+    lookup = guard.tool(shop.lookup_order)
+    with session(), guard.run():
+        lookup(17)
+    assert shop.calls == ["lookup_order"]
+
+
+def test_two_runs_that_generators_hold_open_do_not_mix(guard: Guard, shop: Shop) -> None:
+    def agent(name: str) -> Generator[int, None, None]:
+        with guard.run(id=name) as run:
+            note = run.wrap(shop.note_order)
+            for _ in range(2):
+                note(17, name)
+                yield run.calls
+
+    first, second = agent("a"), agent("b")
+    assert [next(first), next(second), next(first), next(second)] == [1, 1, 2, 2]
+    assert [list(first), list(second)] == [[], []]
