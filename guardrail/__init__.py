@@ -1,11 +1,12 @@
 """Guard an agent's tool calls: hard stops, live state checks, a durable record."""
 
-from guardrail.calls import Finding, Judgement, Stop, ToolCall, Verdict
+from guardrail.calls import Finding, Stop, ToolCall, Verdict
 from guardrail.declare.configuration import Configuration
 from guardrail.errors import (
     CallRefused,
     ConfigurationError,
     GuardrailError,
+    InputError,
     LedgerError,
     QueryRefused,
     RunHalted,
@@ -16,7 +17,6 @@ from guardrail.errors import (
 )
 from guardrail.run.checks import State
 from guardrail.run.guard import Guard
-from guardrail.run.inputs import InputError
 from guardrail.run.run import Run
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "Guard",
     "GuardrailError",
     "InputError",
-    "Judgement",
     "LedgerError",
     "QueryRefused",
     "Run",

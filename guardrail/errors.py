@@ -2,10 +2,13 @@
 
 GuardrailError
 ├── ConfigurationError   a declaration is wrong: file, line, field, suggestion; all mistakes at once
+├── InputError           a run was opened with inputs that do not fit its task
 ├── QueryRefused         a query is not provably read-only
 ├── StoreError           a store could not be looked at
 ├── LedgerError          the ledger could not be written or read
+│   └── RunTaken         the run is open in another process, or in this one (`guardrail.ledger.transactions`)
 ├── RunNotOpen           a guarded tool was called where no run is open, or the run has ended
+├── RecordedRunsError    recorded runs cannot be read (`guardrail.recorded.format`)
 ├── CallRefused          a call was not executed and the run goes on; says why, for the model
 ├── RunStopped           the guard ended the run; leaves only `guard.run()`
 └── SilentFailure        the run ended cleanly and left the wrong state (`on_silent_failure: raise`)
@@ -62,6 +65,10 @@ class ConfigurationError(GuardrailError):
     def of(cls, what: str) -> ConfigurationError:
         """One mistake that stands in no file."""
         return cls([Mistake("<python>", None, "", what)])
+
+
+class InputError(GuardrailError):
+    """The inputs that a run was opened with do not fit the task, or the run that is taken up; says which and how."""
 
 
 class QueryRefused(GuardrailError):

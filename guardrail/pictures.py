@@ -6,7 +6,7 @@ a hash of each row as computed by the server, and whole rows only for the keys t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal, TypeAlias
@@ -73,6 +73,14 @@ class Picture:
     def size(self) -> int:
         """How many rows the picture covers."""
         return len(self.rows if self.hashes is None else self.hashes)
+
+
+def as_spelled(name: str, columns: Collection[str]) -> str:
+    """The name as a table spells the column: databases ignore the case of letters. The name itself where none fits."""
+    if name in columns:
+        return name
+    alike = [column for column in columns if column.casefold() == name.casefold()]
+    return alike[0] if len(alike) == 1 else name
 
 
 @dataclass(frozen=True, slots=True)

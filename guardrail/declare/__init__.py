@@ -1,1 +1,66 @@
-"""What users declare: policies, tools, contracts, and how they are read from files."""
+"""What users declare: policies, tools, contracts, in files or in Python with these models."""
+
+from guardrail.declare.configuration import Configuration, Content, StoreDeclaration
+from guardrail.declare.contracts import (
+    AllowedDelete,
+    AllowedInsert,
+    AllowedUpdate,
+    Alternative,
+    Deleted,
+    From,
+    Input,
+    Inserted,
+    Let,
+    Loosely,
+    PythonCheck,
+    SqlCheck,
+    Task,
+    Updated,
+    Watch,
+    When,
+)
+from guardrail.declare.matchers import Conditions
+from guardrail.declare.policies import ByEffect, Outcomes, Policy, Sentence
+from guardrail.declare.tools import (
+    Batch,
+    CelRequirement,
+    EarlierRequirement,
+    EffectByArgument,
+    Signal,
+    SqlRequirement,
+    Tool,
+)
+
+__all__ = [
+    "AllowedDelete",
+    "AllowedInsert",
+    "AllowedUpdate",
+    "Alternative",
+    "Batch",
+    "ByEffect",
+    "CelRequirement",
+    "Conditions",
+    "Configuration",
+    "Content",
+    "Deleted",
+    "EarlierRequirement",
+    "EffectByArgument",
+    "From",
+    "Input",
+    "Inserted",
+    "Let",
+    "Loosely",
+    "Outcomes",
+    "Policy",
+    "PythonCheck",
+    "Sentence",
+    "Signal",
+    "SqlCheck",
+    "SqlRequirement",
+    "StoreDeclaration",
+    "Task",
+    "Tool",
+    "Updated",
+    "Watch",
+    "When",
+]

@@ -189,11 +189,12 @@ class SqliteDatabase:
             for folder in reversed([p for p in path.parents if not p.exists()]):
                 folder.mkdir(mode=0o700, exist_ok=True)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        except (OSError, ValueError) as error:  # ValueError: the path holds a NUL, or what no encoding has
-            why = error.strerror if isinstance(error, OSError) else error
+        except OSError as error:
             raise LedgerError(
-                f"the ledger {self.name!r} cannot be opened ({why}): name a path that this user may write"
+                f"the ledger {self.name} cannot be opened ({error.strerror}): name a path that this user may write"
             ) from error
+        except ValueError as error:  # the path holds a NUL, or what no encoding has
+            raise LedgerError(f"the ledger {self.name!r} cannot be opened ({error}): name another path") from error
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Set the connection up and bring the schema to the present."""

@@ -21,13 +21,13 @@ from guardrail.call.facts import Facts
 from guardrail.call.needs import Need, Work
 from guardrail.declare.configuration import Configuration
 from guardrail.declare.loading import load
-from guardrail.errors import ConfigurationError, GuardrailError, LedgerError, RunNotOpen
+from guardrail.errors import ConfigurationError, GuardrailError, InputError, LedgerError, RunNotOpen
 from guardrail.ledger.ledger import Ledger
 from guardrail.ledger.records import RunHistory, RunRecord
 from guardrail.ledger.transactions import RunTaken
 from guardrail.pictures import Picture
 from guardrail.run.history import holds_of, inputs_of, operations_of, stop_of
-from guardrail.run.inputs import InputError, Inputs
+from guardrail.run.inputs import Inputs
 from guardrail.run.journal import Journal
 from guardrail.run.live import Live, ledger_path
 from guardrail.run.run import Run, current

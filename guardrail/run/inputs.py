@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from guardrail.declare.contracts import Input
 from guardrail.declare.matchers import Conditions, check
 from guardrail.declare.pointers import MISSING, resolve
-from guardrail.errors import GuardrailError
+from guardrail.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,6 @@ class Late:
     tool: str
     at: str
     conditions: Conditions
-
-
-class InputError(GuardrailError):
-    """The inputs that a run was opened with do not fit the task; says which and how."""
 
 
 class Inputs:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, permutations, product
 
 from guardrail.calls import Finding
-from guardrail.declare.values import Anything, Value, mentioned
+from guardrail.declare.values import Anything, Reference, Value, mentioned
 from guardrail.pictures import Key
 from guardrail.state.allowances import Allowance, not_allowed
 from guardrail.state.claims import Claims, Rest
@@ -26,7 +26,9 @@ MOST_ORDERS = 24
 """In how many orders new rows are tried, where it matters for others which of them a name stands for."""
 
 
-def judge_branch(branch: Branch, tables: Mapping[str, Table], evidence: Evidence) -> tuple[Finding, ...]:
+def judge_branch(
+    branch: Branch, tables: Mapping[str, Table], evidence: Evidence, report: Reporter
+) -> tuple[Finding, ...]:
     """How the state differs from an alternative; empty where it does not.
 
     `tables` holds the watched tables that could be looked at, by name. Where an `as` name may stand for one of several
@@ -34,7 +36,7 @@ def judge_branch(branch: Branch, tables: Mapping[str, Table], evidence: Evidence
     """
     best: tuple[Finding, ...] | None = None
     for orders in _orders(branch, tables):
-        judging = _Judging(branch, tables, evidence, orders)
+        judging = _Judging(branch, tables, evidence, report, orders)
         findings = judging.findings()
         best = findings if best is None or len(findings) < len(best) else best
         if not best or not judging.inserts.had_a_choice:
@@ -73,18 +75,23 @@ def _differences(old: object, new: object, how: Comparison) -> list[Difference]:
     """Where the values of a column that changed differ: pointers of documents, or the column as a whole."""
     if how.kind != "json" or is_sealed(old) or is_sealed(new):
         return [("", old, new)]
-    return [*document_differences(how.document(old), how.document(new), how.element.same)] or [("", old, new)]
+    return [*document_differences(how.document(old), how.document(new), how.precisely.element.same)] or [("", old, new)]
 
 
 class _Judging:
     """One look at an alternative: what is found for each expectation, and what is left over."""
 
     def __init__(
-        self, branch: Branch, tables: Mapping[str, Table], evidence: Evidence, orders: Mapping[str, Sequence[Key]]
+        self,
+        branch: Branch,
+        tables: Mapping[str, Table],
+        evidence: Evidence,
+        report: Reporter,
+        orders: Mapping[str, Sequence[Key]],
     ) -> None:
         self.branch = branch
         self.tables = tables
-        self.report = Reporter(evidence.secret)
+        self.report = report
         self.scope = Scope(evidence.inputs, evidence.lets)
         self.claims = Claims()
         self.inserts = Inserts(self.claims, orders)
@@ -140,10 +147,17 @@ class _Judging:
 
     def _scopes(self, expected: Expected) -> Iterable[Scope]:
         try:
-            return self.scope.over(expected.each)
+            scopes = self.scope.over(expected.each)
         except Unresolved as error:
             self._found.append(self.report.cannot_tell(expected.table, f"rows cannot be told: {error}"))
             return ()
+        if not scopes:
+            self._found.append(self.report.nothing_expected(expected.table, self._empty(expected.each)))
+        return scopes
+
+    def _empty(self, each: Reference | None) -> str:
+        is_let = each is not None and each.column is None and each.name in self.scope.lets
+        return f"{each} had no rows before the run" if is_let else f"{each} is empty"
 
     def _resolved(self, table: str, values: Mapping[str, Value], scope: Scope) -> dict[str, Value]:
         """The values with their names resolved; one that cannot be is left open."""
@@ -167,7 +181,7 @@ class _Judging:
     def _judge_row(self, wanted: Wanted) -> Mapping[str, object] | None:
         """Judge an update or a delete; gives the updated row."""
         table = wanted.table
-        shown = {column: describe(value, self.report.secret) for column, value in wanted.key.items()}
+        shown = {c: describe(value, self.report.secret, how=table.how.get(c)) for c, value in wanted.key.items()}
         try:
             found = table.find(wanted.key)
         except Incomparable as error:
@@ -207,9 +221,14 @@ class _Judging:
         times = Counter(wanted.content for wanted in self.inserts.missing)
         by_content = {wanted.content: wanted for wanted in self.inserts.missing}
         return [
-            self.report.not_inserted(wanted.table.name, wanted.values, times[content])
+            self.report.not_inserted(wanted.table.name, self._telling(wanted), times[content])
             for content, wanted in by_content.items()
         ]
+
+    def _telling(self, wanted: Wanted) -> dict[str, object]:
+        """The values that tell a missing row, as they are shown."""
+        how = wanted.table.how
+        return {c: describe(value, self.report.secret, how=how.get(c)) for c, value in wanted.telling.items()}
 
     def _unrequested(self, rest: Rest) -> Iterator[Finding]:
         change, shared = rest.change, is_shared(rest.table, rest.change)
@@ -225,7 +244,7 @@ class _Judging:
     def _unrequested_column(self, rest: Rest, column: str) -> Iterator[Finding]:
         """A column that changed; a document pointer by pointer. Not proved where old and new cannot be compared."""
         old, new = ((side or {})[column] for side in (rest.change.before, rest.change.after))
-        how = rest.table.how[column]
+        how = rest.table.how[column].precisely
         try:
             how.same(old, new)
         except Incomparable as error:

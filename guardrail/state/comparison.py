@@ -1,8 +1,9 @@
 """How values compare, by the kind of their column (design, rule 14).
 
 Numbers compare as numbers, exactly, a float through its shortest text; only where a value is a float by its
-column or its driver do digits beyond the twelfth not count. Instants compare with their zone, JSON as documents,
-everything else exactly. `Loosely` softens this for a column.
+column or its driver do digits beyond the twelfth not count, and where a value is held against the one before it,
+they do. Instants compare with their zone, JSON as documents, everything else exactly. `Loosely` softens this for a
+column.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ class Comparison:
 
     `kind` is the column's; `case` and `blanks` tell whether letters' case and runs of blanks count, `ordered`
     whether the order of lists does; `tolerance` is by how much numbers may differ (None: by nothing, floats by
-    their noise); `zone` is where instants without an offset lie.
+    their noise); `zone` is where instants without an offset lie. `precise` is for a value and the one that was there
+    before: a float's noise counts, and an instant and a number differ.
     """
 
     kind: Kind = "unknown"
@@ -73,6 +75,7 @@ class Comparison:
     ordered: bool = True
     tolerance: Decimal | None = None
     zone: tzinfo | None = None
+    precise: bool = False
 
     @classmethod
     def of(cls, kind: ColumnKind, loosely: Loosely | None = None) -> Comparison:
@@ -92,6 +95,11 @@ class Comparison:
     def element(self) -> Comparison:
         """How the values within a document of this column compare."""
         return replace(self, kind="element")
+
+    @property
+    def precisely(self) -> Comparison:
+        """How a value of this column compares with the one that was there before."""
+        return self if self.precise else replace(self, precise=True)
 
     def same(self, one: object, other: object) -> bool:
         """Whether two live values of the column are the same; symmetric. Raises `Incomparable`."""
@@ -204,7 +212,7 @@ class Comparison:
             return one.keys() == other.keys() and all(self._agree(one[name], other[name]) for name in one)
         if is_list(one) and is_list(other):
             return len(one) == len(other) and self._lists_agree(one, other)
-        if _is_one_of_each(one, other):
+        if _is_one_of_each(one, other) and not self.precise:
             raise Incomparable("an instant and a number: declare the column's `kind`, or compare it in SQL")
         return isinstance(one, bool) == isinstance(other, bool) and one == other
 
@@ -219,7 +227,7 @@ class Comparison:
         gap = _WIDE.abs(_WIDE.subtract(first, second))
         if self.tolerance is not None:
             return gap <= self.tolerance
-        noisy = isinstance(one, float) or isinstance(other, float)
+        noisy = not self.precise and (isinstance(one, float) or isinstance(other, float))
         return noisy and gap <= max(NOISE, _WIDE.multiply(NOISE, max(abs(first), abs(second))))
 
     def _folded(self, text: str) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from guardrail.declare.contracts import (
     Allowance,
@@ -20,6 +20,9 @@ from guardrail.declare.contracts import (
     Watch,
 )
 from guardrail.declare.values import Reference, Value, read
+from guardrail.pictures import as_spelled
+
+T = TypeVar("T")
 
 Deed: TypeAlias = Literal["update", "insert", "delete"]
 """What is done to a row."""
@@ -100,6 +103,53 @@ class Contract:
     def watch(self, table: str) -> Watched:
         """How a table is looked at."""
         return Watched() if self.watched is None else self.watched.get(table, Watched())
+
+    def spelled(self, columns: Mapping[str, Collection[str]]) -> Contract:
+        """The contract with columns named as the tables spell them, of which these are the columns."""
+        spell = _Spelling(columns)
+        watched = self.watched and {table: spell.watched(table, watched) for table, watched in self.watched.items()}
+        return replace(self, branches=tuple(map(spell.branch, self.branches)), watched=watched)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spelling:
+    """The columns of tables, by which what is said of them is spelled."""
+
+    columns: Mapping[str, Collection[str]]
+
+    def branch(self, branch: Branch) -> Branch:
+        return replace(
+            branch,
+            expected=tuple(map(self._expected, branch.expected)),
+            allowed=tuple(map(self._allowed, branch.allowed)),
+        )
+
+    def watched(self, table: str, said: Watched) -> Watched:
+        return replace(
+            said,
+            ignore=frozenset(self._names(table, said.ignore)),
+            compare=self._by_name(table, said.compare),
+            key=tuple(self._names(table, said.key)),
+        )
+
+    def _expected(self, said: Expected) -> Expected:
+        return replace(said, key=self._by_name(said.table, said.key), values=self._by_name(said.table, said.values))
+
+    def _allowed(self, said: Allowed) -> Allowed:
+        return replace(
+            said,
+            key=said.key and self._by_name(said.table, said.key),
+            columns=said.columns and frozenset(self._names(said.table, said.columns)),
+            values=self._by_name(said.table, said.values),
+        )
+
+    def _names(self, table: str, names: Iterable[str]) -> Iterator[str]:
+        return (as_spelled(name, self.columns.get(table, ())) for name in names)
+
+    def _by_name(self, table: str, said: Mapping[str, T]) -> Mapping[str, T]:
+        """What is said of columns; as it was said where two names would become one."""
+        spelled = dict(zip(self._names(table, said), said.values(), strict=True))
+        return spelled if len(spelled) == len(said) else said
 
 
 def _watched(watch: Watch) -> Watched:

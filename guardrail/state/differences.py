@@ -43,10 +43,12 @@ def differences(
     """Every row that was inserted, updated or deleted between two pictures of the same table.
 
     Columns in `ignore` are left out. Values compare by the kind of their column, softened by `compare`; values that
-    cannot be compared count as changed. Raises `Incomparable` when the pictures have other keys or forms.
+    cannot be compared count as changed. Raises `Incomparable` when the pictures have other keys or forms, or
+    hashes of other columns.
     """
     _refuse_other_forms(before, after)
-    view = _View(before, after, ignore, comparisons(after, compare or {}))
+    how = {name: how.precisely for name, how in comparisons(after, compare or {}).items()}
+    view = _View(before, after, ignore, how)
     changed = [change for key in _candidates(before, after) if (change := view.change(key)) is not None]
     return (*changed, *(view.deletion(key) for key in _gone(before, after)))
 
@@ -74,9 +76,9 @@ def row_of(picture: Picture, key: Key) -> dict[str, object] | None:
 
 
 def is_changed(one: object, other: object, how: Comparison) -> bool:
-    """Whether two live values of a column differ, or cannot be compared."""
+    """Whether a column's values before and after differ, or cannot be compared."""
     try:
-        return not how.same(one, other)
+        return not how.precisely.same(one, other)
     except Incomparable:
         return True
 
@@ -120,6 +122,8 @@ def _refuse_other_forms(before: Picture, after: Picture) -> None:
         raise Incomparable(f"the key of {after.table} changed from {before.key} to {after.key} during the run")
     if (before.hashes is None) != (after.hashes is None):
         raise Incomparable(f"one picture of {after.table} holds whole rows and the other hashes; take both alike")
+    if after.hashes is not None and before.columns != after.columns:
+        raise Incomparable(f"the columns of {after.table} changed during the run, and only hashes of its rows are kept")
 
 
 def _candidates(before: Picture, after: Picture) -> list[Key]:

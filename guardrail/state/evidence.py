@@ -22,7 +22,8 @@ class Evidence:
     window: the time of the run, for `{during: run}`; the caller may widen it by a known difference of clocks.
     whens: the answers to the alternatives' `when`, by alternative.
     checks: findings of each alternative's own checks, by alternative; they count when alternatives are compared.
-    secret: names of columns and document fields whose values are in no finding.
+    secret: names of columns, document fields and inputs whose values are in no finding; nor are those of columns that
+    are held against such an input.
     """
 
     inputs: Mapping[str, object] = field(default_factory=dict[str, object])

@@ -10,6 +10,7 @@ from guardrail.declare.values import Given, Value
 from guardrail.pictures import Key, Picture, Unanswered
 from guardrail.state.branches import judge_branch, once
 from guardrail.state.comparison import Incomparable
+from guardrail.state.concealment import concealed
 from guardrail.state.contract import Branch, Contract, Expected
 from guardrail.state.evidence import Evidence
 from guardrail.state.findings import Reporter
@@ -37,12 +38,15 @@ def verify(contract: Contract, evidence: Evidence) -> Verified:
     """
     if not contract.branches:
         return Verified(())
-    tables, doubts = _tables(contract, evidence)
-    applying, doubtful = _applying(contract.branches, evidence)
+    pictures = {name: picture for name, picture in evidence.after.items() if isinstance(picture, Picture)}
+    contract = contract.spelled({name: picture.columns for name, picture in pictures.items()})
+    report = Reporter(evidence.secret, concealed(contract, evidence.secret))
+    tables, doubts = _tables(contract, evidence, report)
+    applying, doubtful = _applying(contract.branches, evidence, report)
     if not applying:
         return Verified((*doubts, *doubtful), None, "no alternative applies")
-    judged = [_Judged(branch, _judge(branch, tables, evidence)) for branch in applying]
-    chosen = _choose(judged, Reporter(evidence.secret), is_sure=not (doubts or doubtful))
+    judged = [_Judged(branch, _judge(branch, tables, evidence, report)) for branch in applying]
+    chosen = _choose(judged, report, is_sure=not (doubts or doubtful))
     return Verified(once([*doubts, *doubtful, *chosen.findings]), chosen.alternative, chosen.note)
 
 
@@ -51,7 +55,8 @@ def unsettled(verified: Verified) -> bool:
 
     What nobody asked for does not go away by waiting (design, rule 15).
     """
-    return any(finding.kind in ("missing_change", "wrong_value") for finding in verified.findings)
+    kinds = {finding.kind for finding in verified.findings if not finding.warning}
+    return not kinds.isdisjoint(("missing_change", "wrong_value"))
 
 
 def keys_wanted(
@@ -66,8 +71,9 @@ def keys_wanted(
     a row that is not known yet, is left out.
     """
     known = {name: watched.key for name, watched in (contract.watched or {}).items() if watched.key}
+    columns = {**known, **(keys or {})}
     found: dict[str, dict[Key, None]] = {}
-    for table, key in _named_keys(contract, Scope(inputs, lets), {**known, **(keys or {})}):
+    for table, key in _named_keys(contract.spelled(columns), Scope(inputs, lets), columns):
         found.setdefault(table, {})[key] = None
     return {table: tuple(named) for table, named in found.items()}
 
@@ -87,21 +93,20 @@ class _Judged:
     @property
     def in_doubt(self) -> bool:
         """Whether something of it could not be checked."""
-        return any(finding.kind == "check_error" for finding in self.findings)
+        return any(finding.kind == "check_error" and not finding.warning for finding in self.findings)
 
     def chosen(self, note: str = "", more: tuple[Finding, ...] = ()) -> Verified:
         """The verification with this alternative."""
         return Verified((*more, *self.findings), self.branch.name, note)
 
 
-def _judge(branch: Branch, tables: Mapping[str, Table], evidence: Evidence) -> tuple[Finding, ...]:
+def _judge(branch: Branch, tables: Mapping[str, Table], evidence: Evidence, report: Reporter) -> tuple[Finding, ...]:
     checks = evidence.checks.get(branch.name, ()) if branch.name is not None else ()
-    return (*judge_branch(branch, tables, evidence), *checks)
+    return (*judge_branch(branch, tables, evidence, report), *checks)
 
 
-def _applying(branches: Sequence[Branch], evidence: Evidence) -> tuple[list[Branch], list[Finding]]:
+def _applying(branches: Sequence[Branch], evidence: Evidence, report: Reporter) -> tuple[list[Branch], list[Finding]]:
     """The alternatives that may apply: those that their `when` chooses, else those without one."""
-    report = Reporter(evidence.secret)
     answers = {branch.name: _answer(branch, evidence) for branch in branches}
     doubtful = [
         report.cannot_tell(f"any_of.{name}.when", f"whether it applies could not be told: {answer.why}")
@@ -141,11 +146,10 @@ def _choose(judged: Sequence[_Judged], report: Reporter, *, is_sure: bool) -> Ve
     return best.chosen(f"{names} hold", (report.not_one("any_of", names),))
 
 
-def _tables(contract: Contract, evidence: Evidence) -> tuple[dict[str, Table], list[Finding]]:
+def _tables(contract: Contract, evidence: Evidence, report: Reporter) -> tuple[dict[str, Table], list[Finding]]:
     """The tables that can be judged, and what cannot be told of tables."""
     tables: dict[str, Table] = {}
     doubts: list[Finding] = []
-    report = Reporter(evidence.secret)
     for name in _table_names(contract, evidence):
         try:
             table, doubt = _table(contract, evidence, name)

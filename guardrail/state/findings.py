@@ -7,20 +7,23 @@ from dataclasses import dataclass
 
 from guardrail.calls import Finding, FindingKind
 from guardrail.declare.pointers import MISSING
-from guardrail.declare.values import Anything, Generated, Value
 from guardrail.state.differences import Change
 from guardrail.state.documents import Difference
 from guardrail.state.unknown import UNKNOWN
-from guardrail.state.wording import REDACTED, describe, redacted, show, show_both, show_row
+from guardrail.state.wording import REDACTED, redacted, show, show_both, show_row
 
 ASKED = "nobody asked for it"
 
 
 @dataclass(frozen=True, slots=True)
 class Reporter:
-    """Words findings; values of the columns in `secret` are never in them, nor in what hangs on them."""
+    """Words findings; values of the columns in `secret` are never in them, nor in what hangs on them.
+
+    `concealed` are further such columns, each of one table: table and column.
+    """
 
     secret: frozenset[str] = frozenset()
+    concealed: frozenset[tuple[str, str]] = frozenset()
 
     def wrong_value(
         self,
@@ -36,16 +39,16 @@ class Reporter:
 
         `places` names where in a document actual and expected values differ, for the text.
         """
-        wanted, found = self._value(column, expected), self._value(column, actual)
+        wanted, found = (self._value(table, column, value) for value in (expected, actual))
         pointer, is_, should = places[0] if places and wanted != REDACTED else ("", found, wanted)
         more = f" ({len(places) - 1} more in {column})" if len(places) > 1 else ""
         place = f"{column}{pointer}"
-        text = f"{self._row(table, key)}: {place} {self._is_but(place, is_, should)}{more}"
+        text = f"{self._row(table, key)}: {place} {self._is_but(table, place, is_, should)}{more}"
         shown = None if found is MISSING else found
         return self._finding(kind, table, text, key, column, wanted, shown)
 
-    def _is_but(self, column: str, actual: object, expected: object) -> str:
-        found, wanted = self._value(column, actual), self._value(column, expected)
+    def _is_but(self, table: str, column: str, actual: object, expected: object) -> str:
+        found, wanted = (self._value(table, column, value) for value in (actual, expected))
         if actual is MISSING:
             return f"is missing, expected {show(wanted)}"
         if expected is MISSING:
@@ -62,13 +65,9 @@ class Reporter:
         """A row that should have been deleted is still there."""
         return self._finding("missing_change", table, f"{self._row(table, key)}: the row was not deleted", key)
 
-    def not_inserted(self, table: str, values: Mapping[str, Value], times: int) -> Finding:
-        """Rows that should have been inserted are not there."""
-        telling = {
-            name: self._value(name, describe(value, self.secret))
-            for name, value in values.items()
-            if not isinstance(value, Anything | Generated)
-        }
+    def not_inserted(self, table: str, values: Mapping[str, object], times: int) -> Finding:
+        """Rows that should have been inserted, with these values, are not there."""
+        telling = {name: self._value(table, name, value) for name, value in values.items()}
         content = f" with {show_row(telling)}" if telling else ""
         what = f"no row{content} was inserted" if times == 1 else f"{times} rows{content} were not inserted"
         return self._finding("missing_change", table, f"{table}: {what}", {}, expected=telling)
@@ -78,22 +77,19 @@ class Reporter:
 
         `beyond` is the number of allowed ones where there were more.
         """
-        row = {name: self._value(name, value) for name, value in (change.after or change.before or {}).items()}
+        row = self._shown(change.table, change.after or change.before or {})
         content = {name: value for name, value in row.items() if name not in change.key and value is not UNKNOWN}
         said = f" ({show_row(content)})" if content and change.kind != "update" else ""
         deed = {"insert": "was inserted", "delete": "was deleted", "update": "was changed (old values unknown)"}
         excess = ASKED if beyond is None else f"no more than {beyond} may be"
         text = f"{self._row(change.table, change.key)}: the row {deed[change.kind]}{said}, and {excess}"
-        old, new = (
-            None if side is None else {name: self._value(name, value) for name, value in side.items()}
-            for side in (change.before, change.after)
-        )
+        old, new = (None if side is None else self._shown(change.table, side) for side in (change.before, change.after))
         return self._unrequested(change.table, text, change.key, None, old, new, shared)
 
     def unrequested_column(self, change: Change, difference: Difference, *, shared: bool) -> Finding:
         """A column, or a part of a document (`column/pointer`), that nobody asked to be changed."""
         column, before, after = difference
-        old, new = (self._value(column, None if side is MISSING else side) for side in (before, after))
+        old, new = (self._value(change.table, column, None if side is MISSING else side) for side in (before, after))
         old_text, new_text = show_both(old, new)
         what = f"changed from {old_text} to {new_text}"
         if after is MISSING:
@@ -106,6 +102,11 @@ class Reporter:
     def not_one(self, place: str, names: str) -> Finding:
         """More than one alternative holds."""
         return self._finding("check_failed", place, f"{place}: {names} hold, and exactly one of them must", {})
+
+    def nothing_expected(self, table: str, why: str) -> Finding:
+        """An expectation stands for no row, so it is met whatever happened; that may be right."""
+        text = f"{table}: {why}, so nothing was expected of it"
+        return self._finding("check_error", table, text, {}, warning=True)
 
     def cannot_tell(self, table: str, why: str, key: Mapping[str, object] | None = None, column: str = "") -> Finding:
         """Something that could not be checked."""
@@ -138,15 +139,16 @@ class Reporter:
         *,
         warning: bool = False,
     ) -> Finding:
-        return Finding(kind, table, text, self._key(key), column, expected, actual, warning)
+        return Finding(kind, table, text, self._shown(table, key), column, expected, actual, warning)
 
     def _row(self, table: str, key: Mapping[str, object]) -> str:
-        return f"{table} {show_row(self._key(key))}" if key else table
+        return f"{table} {show_row(self._shown(table, key))}" if key else table
 
-    def _key(self, key: Mapping[str, object]) -> dict[str, object]:
-        return {name: self._value(name, value) for name, value in key.items()}
+    def _shown(self, table: str, row: Mapping[str, object]) -> dict[str, object]:
+        return {name: self._value(table, name, value) for name, value in row.items()}
 
-    def _value(self, column: str, value: object) -> object:
+    def _value(self, table: str, column: str, value: object) -> object:
         """A value as it may be shown: `column` may be followed by a pointer into its document."""
-        hidden = not self.secret.isdisjoint(column.split("/"))
+        names = column.split("/")
+        hidden = (table, names[0]) in self.concealed or not self.secret.isdisjoint(names)
         return REDACTED if hidden else redacted(value, self.secret)

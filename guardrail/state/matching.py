@@ -114,7 +114,7 @@ def extras(value: Value, cell: Cell) -> tuple[Difference, ...]:
     wanted: object = {} if before is None and is_object(document) else before
     for pointer, _ in value.parts:
         wanted = put(wanted, pointer, resolve(document, pointer))
-    return tuple(document_differences(wanted, document, cell.how.element.same))
+    return tuple(document_differences(wanted, document, cell.how.precisely.element.same))
 
 
 def differences_from(value: Value, cell: Cell) -> tuple[Difference, ...]:

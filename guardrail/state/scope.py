@@ -24,7 +24,7 @@ from guardrail.declare.values import (
     listing,
 )
 from guardrail.errors import GuardrailError
-from guardrail.pictures import Unanswered
+from guardrail.pictures import Unanswered, as_spelled
 from guardrail.state.unknown import UNKNOWN
 
 Found: TypeAlias = Sequence[Mapping[str, object]]
@@ -108,8 +108,10 @@ class Scope:
 def _part(reference: Reference, value: object) -> object:
     if reference.column is None:
         return value
-    if is_object(value) and reference.column in value:
-        return value[reference.column]
+    if is_object(value):
+        column = as_spelled(reference.column, [name for name in value if isinstance(name, str)])
+        if column in value:
+            return value[column]
     raise Unresolved(f"{reference} has no value: there is no {reference.column} in it")
 
 

@@ -28,7 +28,7 @@ from guardrail.declare.values import (
     is_list,
     is_object,
 )
-from guardrail.state.comparison import Incomparable, is_sealed
+from guardrail.state.comparison import Comparison, Incomparable, is_sealed
 from guardrail.state.matching import Cell, number_after
 from guardrail.state.unknown import UNKNOWN
 
@@ -82,13 +82,13 @@ def show_row(row: Mapping[str, object]) -> str:
     return ", ".join([*shown, f"and {more} more"] if more > 0 else shown)
 
 
-def describe(value: Value, names: frozenset[str], cell: Cell | None = None) -> object:
+def describe(value: Value, names: frozenset[str], cell: Cell | None = None, how: Comparison | None = None) -> object:
     """What is expected: the plain value, the number a relative expectation comes to, or words for a form.
 
-    What stands under `names` is left out.
+    What stands under `names` is left out. `how` the column compares tells whether a text stands for a number.
     """
     if isinstance(value, Given):
-        return redacted(value.value, names)
+        return redacted(_in_column(value.value, how), names)
     try:
         return (
             number_after(value, cell)
@@ -97,6 +97,14 @@ def describe(value: Value, names: frozenset[str], cell: Cell | None = None) -> o
         )
     except Incomparable:
         return Words(_words(value, names))
+
+
+def _in_column(value: object, how: Comparison | None) -> object:
+    """The value; the number that a text is in a column of numbers."""
+    if not isinstance(value, str) or how is None or how.kind not in ("integer", "decimal", "float"):
+        return value
+    number = how.number(value)
+    return value if number is None else number
 
 
 class Words(str):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import marshal
 import sqlite3
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import chain
 from operator import itemgetter
 from typing import Final, TypeAlias, cast
 
 from guardrail.errors import StoreError
-from guardrail.pictures import ColumnKind, Key, Picture, Row
+from guardrail.pictures import ColumnKind, Key, Picture, Row, as_spelled
 from guardrail.query.binding import bind, bind_value
 from guardrail.stores.sqlite_schema import read_table
 from guardrail.stores.sqlite_sessions import Session, quoted
@@ -28,6 +29,7 @@ def photograph(session: Session, question: Photograph) -> Picture:
     same, but so one pass over the table decides its form, hashes it and needs no function allowed.
     """
     table = read_table(session, question.table)
+    question = _spelled(question, table)
     key = _key(question, table)
     columns = _columns(question, table, key)
     wholly = question.most_rows if question.hashed is False else question.whole_rows
@@ -42,6 +44,13 @@ def photograph(session: Session, question: Photograph) -> Picture:
         rows = _by_key(first, key, question.most_rows)
     kinds: dict[str, ColumnKind] = {name: table.kinds[name] for name in columns}
     return Picture(question.name, key, columns, kinds, rows, hashes, table.generated.intersection(columns))
+
+
+def _spelled(question: Photograph, table: Table) -> Photograph:
+    """The question with the names of columns as the schema spells them."""
+    known = dict.fromkeys((*table.columns, *(table.key or ())))
+    key = question.key and tuple(as_spelled(name, known) for name in question.key)
+    return replace(question, key=key, ignore=frozenset(as_spelled(name, known) for name in question.ignore))
 
 
 def _key(question: Photograph, table: Table) -> tuple[str, ...]:

@@ -79,7 +79,7 @@ def joins(span: Span, operation: str, mark: str, tool: str | None = None) -> boo
 
 def begun(tracer: Tracer, name: str, context: Context | None, attributes: Mapping[str, Value]) -> Span:
     """A new span. Raises TypeError where a tracer of the user's gives something that is none."""
-    span: object = tracer.start_span(name, context, attributes=attributes)
+    span = cast("object", tracer.start_span(name, context, attributes=attributes))
     if isinstance(span, Span):
         return span
     raise TypeError(f"the tracer gave a {type(span).__name__} for a span")

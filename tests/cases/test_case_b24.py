@@ -101,20 +101,22 @@ def test_the_same_value_in_another_form_is_no_finding(
             "text_decimal",
             "12345678901234567.89",
             "12345678901234567.90",
-            "v is 12345678901234567.90, expected '12345678901234567.89'",
+            ("v is 12345678901234567.90", "12345678901234567.89"),
         ),
-        variant("B24", "numeric column, tiny difference", "text_decimal", "0.30", "0.31", "v is 0.31, expected '0.30'"),
-        variant("B24", "JSON array order", "json", [1, 2], "[2, 1]", "v/0 is 2, expected 1 (1 more in v)"),
-        variant("B24", "true against 1 in JSON", "json", True, "1", "v is 1, expected true"),
-        variant("B24", "null against ''", "text", None, "", "v is '', expected NULL"),
+        variant("B24", "numeric column, tiny difference", "text_decimal", "0.30", "0.31", ("v is 0.31", "0.30")),
+        variant("B24", "JSON array order", "json", [1, 2], "[2, 1]", ("v/0 is 2", "expected 1")),
+        variant("B24", "true against 1 in JSON", "json", True, "1", ("v is 1", "expected true")),
+        variant("B24", "null against ''", "text", None, "", ("v is ''", "expected NULL")),
     ],
 )
 def test_another_value_is_a_finding_that_shows_both(
-    tmp_path: Path, kind: str, expected: object, live: object, words: str
+    tmp_path: Path, kind: str, expected: object, live: object, words: tuple[str, str]
 ) -> None:
     found = verdict(tmp_path, kind, expected, live)
     assert found.kind == "silent_failure"
-    assert [(finding.kind, finding.text) for finding in found.findings] == [("wrong_value", f"db.cells id=1: {words}")]
+    [finding] = found.findings
+    assert (finding.kind, finding.place) == ("wrong_value", "db.cells")
+    assert all(word in finding.text for word in words)
 
 
 @pytest.mark.case("B24", "naive against aware")

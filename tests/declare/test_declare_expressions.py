@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
+from itertools import count
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +26,42 @@ NAMES = ("args", "inputs.order_id", "inputs.amount", "run.task", "run.calls")
 
 class Colour(Enum):
     RED = "red"
+
+
+class Odd(int):
+    """A number of a class of somebody's own, whose methods say what they like."""
+
+    def __index__(self) -> int:
+        return 99
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = int.__hash__
+
+
+class Share(float): ...
+
+
+class Word(str):
+    def __len__(self) -> int:
+        return 1
+
+
+class Octets(bytes): ...
+
+
+class Endless(Mapping[str, object]):
+    """Pages of something far away, that are fetched as they are asked for."""
+
+    def __getitem__(self, name: str) -> object:
+        return name
+
+    def __iter__(self) -> Iterator[str]:
+        return map(str, count())
+
+    def __len__(self) -> int:
+        return 3
 
 
 class Model(BaseModel):
@@ -200,3 +237,30 @@ def answer(text: str, value: object) -> object:
         return evaluate(text, value=value)
     except ExpressionError:
         return "error"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("args.value == 6", Odd(6)),
+        ("args.value == 1.5", Share(1.5)),
+        ("args.value == 'paid'", Word("paid")),
+        ("args.value == b'paid'", Octets(b"paid")),
+        ("args.value == true", True),
+        ("args.value.paid == 1", {Word("paid"): 1}),
+    ],
+)
+def test_a_value_of_a_subclass_enters_as_the_plain_value_it_is(text: str, value: object) -> None:
+    assert evaluate(text, value=value)
+
+
+def test_a_subclass_cannot_lie_about_what_is_too_large() -> None:
+    with pytest.raises(ExpressionError, match="a whole number beyond 64 bits"):
+        evaluate("args.value == 6", value=Odd(2**63))
+    with pytest.raises(ExpressionError, match="characters"):
+        evaluate("args.value == ''", value=Word("x" * (MOST_TEXT + 1)))
+
+
+def test_a_mapping_without_an_end_is_an_error() -> None:
+    with pytest.raises(ExpressionError, match="makes more than"):
+        evaluate("args.value.x == 1", value=Endless())

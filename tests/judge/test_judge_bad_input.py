@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import count
 from typing import Any
 
 import pytest
@@ -57,6 +58,32 @@ class Lazy(Mapping[str, object]):
 
     def __iter__(self) -> Iterator[str]:
         raise RuntimeError("not loaded")
+
+    def __len__(self) -> int:
+        return 3
+
+
+class Endless(Mapping[str, object]):
+    """Pages of something far away, that are fetched as they are asked for."""
+
+    def __getitem__(self, name: str) -> object:
+        return {"id": name}
+
+    def __iter__(self) -> Iterator[str]:
+        return map(str, count())
+
+    def __len__(self) -> int:
+        return 10**9
+
+
+class Tree(Mapping[str, object]):
+    """What holds ever new things that hold ever new things."""
+
+    def __getitem__(self, name: str) -> object:
+        return Tree()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter("abc")
 
     def __len__(self) -> int:
         return 3
@@ -160,12 +187,31 @@ def test_attributes_that_raise_are_taken_as_absent(kind: type) -> None:
     assert judged({"result": kind()}).outcome == "ok"
 
 
-@pytest.mark.parametrize("kind", [Torn, Faceless])
+@pytest.mark.parametrize("kind", [Torn, Faceless, Endless])
 def test_a_value_that_cannot_be_read_at_all_is_no_success(kind: type) -> None:
     value = kind()
     assert (judged(value).outcome, judged(value).sign) == ("error", "unreadable")
     assert judged(value, "write").outcome == "in_doubt"
     assert open_value(Returned(value), RULES) is None
+
+
+def test_a_tree_that_grows_as_it_is_looked_at_is_judged() -> None:
+    assert judged({"page": Tree()}).outcome == "ok"
+
+
+def test_what_is_read_of_values_that_are_made_anew_each_time_is_not_mixed_up() -> None:
+    class Fresh(Mapping[str, object]):
+        def __getitem__(self, name: str) -> object:
+            return {"name": name, "in": {"name": name}}
+
+        def __iter__(self) -> Iterator[str]:
+            return map(str, range(500))
+
+        def __len__(self) -> int:
+            return 500
+
+    expected = {str(n): {"name": str(n), "in": {"name": str(n)}} for n in range(500)}
+    assert open_value(Returned({"page": Fresh()}), RULES) == {"page": expected}
 
 
 ODD: list[Any] = [

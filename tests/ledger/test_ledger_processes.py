@@ -286,3 +286,19 @@ def leave_after(work: Callable[[], None]) -> None:
         code = 0
     finally:
         os._exit(code)
+
+
+def test_what_is_recorded_after_the_end_is_dropped_without_a_word_when_the_process_ends(child: Children) -> None:
+    process = child(
+        """
+ledger = Ledger(path)
+ledger.open_run(run())
+ledger.record(read(1))
+ledger.close()
+ledger._idle = False  # a thread looks after the buffer, or did a moment ago
+ledger.record(read(2))
+tell('recorded')
+"""
+    )
+    out, error = process.communicate(timeout=60)
+    assert (out, error, process.returncode) == ("recorded\n", "", 0)

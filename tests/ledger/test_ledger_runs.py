@@ -372,3 +372,27 @@ def test_a_closed_ledger_says_so(ledger: Ledger, run_record: Runs, outcome_recor
     with pytest.raises(LedgerError, match="is closed"):
         ledger.keep_picture("r1", picture)
     ledger.close()
+
+
+def test_an_outcome_that_comes_with_its_call_completes_the_intent_of_that_call(
+    either: Ledger, run_record: Runs, call_record: Calls, outcome_record: Outcomes
+) -> None:
+    """Whoever is cancelled while the intent is committed does not know that it was."""
+    either.open_run(run_record())
+    either.intend(call_record(1))
+    either.record(outcome_record(1, intended=True)._replace(call=call_record(1)))
+    found = either.load_run("r1")
+    assert found is not None
+    assert found.calls == (RecordedCall(call_record(1), outcome_record(1, intended=True)),)
+    assert (found.unfinished, found.lost) == ((), 0)
+
+
+def test_an_outcome_of_another_call_does_not_complete_an_intent(
+    either: Ledger, run_record: Runs, call_record: Calls, outcome_record: Outcomes
+) -> None:
+    either.open_run(run_record())
+    either.intend(call_record(1))
+    either.record(outcome_record(1, intended=True)._replace(call=call_record(1)._replace(started=1001.5)))
+    found = either.load_run("r1")
+    assert found is not None
+    assert found.calls == (RecordedCall(call_record(1), None),)

@@ -159,3 +159,12 @@ def test_a_folder_that_holds_no_recording_is_told_so(tmp_path: Path) -> None:
         read(tmp_path)
     with pytest.raises(RecordedRunsError, match="no folder"):
         read(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(("file", "place"), [("tasks.jsonl", ":1"), ("runs.jsonl", ":1"), ("database.json", "")])
+def test_a_file_that_is_nested_too_deeply_is_told_with_its_line(tmp_path: Path, file: str, place: str) -> None:
+    folder = write(tmp_path, [run("right", True, call(PAID_BACK))])
+    (folder / file).write_text("[" * 100_000 + "\n")
+    with pytest.raises(RecordedRunsError) as caught:
+        read(folder)
+    assert str(caught.value) == f"{folder / file}{place}: it is nested too deeply to be read"

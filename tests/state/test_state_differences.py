@@ -207,3 +207,39 @@ def test_nothing_put_at_a_pointer_takes_away_what_is_there() -> None:
     assert put({"a": 1, "b": 2}, "/b", MISSING) == {"a": 1}
     assert put([1, 2, 3], "/1", MISSING) == [1, 3]
     assert put({"a": 1}, "/b/c", MISSING) == {"a": 1}
+
+
+def changed(kind: ColumnKind, one: object, other: object, **loosely: Any) -> bool:
+    before, after = (picture("s.t", [{"id": 1, "v": value}], {"id": "integer", "v": kind}) for value in (one, other))
+    return differences(before, after, compare={"v": Loosely(**loosely)}) != ()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(10_000_000_000.0, 10_000_000_000.01), (0.0, 1e-13), (0.3, 0.1 + 0.2), (float("inf"), 1e308), (1.0, float("nan"))],
+)
+@pytest.mark.parametrize("kind", ["float", "decimal", "unknown"])
+def test_a_float_that_changed_by_its_noise_changed(kind: ColumnKind, one: float, other: float) -> None:
+    assert changed(kind, one, other)
+    assert changed("json", {"v": one}, {"v": other})
+
+
+@pytest.mark.parametrize("kind", ["float", "decimal", "unknown"])
+def test_a_float_that_is_the_same_did_not_change(kind: ColumnKind) -> None:
+    assert not changed(kind, float("nan"), float("nan"))
+    assert not changed(kind, 0.1 + 0.2, 0.30000000000000004)
+    assert not changed(kind, 10_000_000_000.0, 10_000_000_000.01, tolerance="0.01")
+
+
+@pytest.mark.parametrize("kind", ["instant", "date", "time"])
+def test_a_time_as_text_that_became_a_number_changed(kind: ColumnKind) -> None:
+    text = {"instant": "2026-01-01 10:00:00", "date": "2026-01-01", "time": "10:00:00"}[kind]
+    assert changed(kind, text, 1767261600)
+    assert changed(kind, 1767261600, text)
+
+
+def test_pictures_of_hashes_of_other_columns_are_not_compared() -> None:
+    before = picture("s.t", [{"id": 1, "v": 1}], {"id": "integer", "v": "integer"}, hashed=True)
+    after = picture("s.t", [{"id": 1, "v": 1}], {"id": "integer", "v": "integer", "w": "text"}, hashed=True)
+    with pytest.raises(Incomparable, match="the columns of s.t changed during the run, and only hashes"):
+        differences(before, after)

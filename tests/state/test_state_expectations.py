@@ -319,7 +319,18 @@ def test_each_row_that_was_read_before_is_expected() -> None:
     assert refund(shop([{**O17, "status": "void"}, O18]), lets=lets, **task) == [
         "missing_change: shop.orders id=18: status is 'paid', expected 'refunded'"
     ]
-    assert refund(shop([O17, O18]), lets={"due": ()}, **task) == []
+
+
+def test_that_nothing_was_expected_of_a_list_without_items_is_said() -> None:
+    each = {"key": {"id": "$each.id"}, "values": {"status": "$each.wanted"}}
+    over_rows = expecting({"updated": "shop.orders", "each": "$due", **each})
+    over_input = expecting({"updated": "shop.orders", "each": "$wishes", **each})
+    assert refund(shop([O17, O18]), lets={"due": ()}, **over_rows) == [
+        "check_error (warning): shop.orders: $due had no rows before the run, so nothing was expected of it"
+    ]
+    assert refund(shop([O17, O18]), inputs={"wishes": []}, **over_input) == [
+        "check_error (warning): shop.orders: $wishes is empty, so nothing was expected of it"
+    ]
 
 
 def test_each_item_of_a_list_input_is_expected() -> None:
@@ -862,3 +873,152 @@ def test_a_check_that_cannot_be_made_hides_no_proven_wrong_value() -> None:
         {"updated": "shop.orders", "key": {"id": 17}, "values": {"amount": "$unknown", "status": "refunded"}}
     )
     assert [line.split(":")[0] for line in refund(shop([O17, O18]), **expect)] == ["check_error", "missing_change"]
+
+
+def test_a_time_that_became_a_number_in_a_row_nobody_may_touch_is_proved() -> None:
+    after = shop([DONE, O18], [{**R1, "at": 1767261600}])
+    assert refund(after, before=shop([DONE, O18], [R1]), expect="nothing") == [
+        "unrequested_change: shop.refunds id=1: at changed from '2026-11-30T10:00:05Z' to 1767261600, and nobody asked "
+        "for it"
+    ]
+
+
+def test_one_cent_of_ten_thousand_millions_is_a_change() -> None:
+    kinds: dict[str, ColumnKind] = {"id": "integer", "total": "float"}
+    before, after = (
+        [picture("shop.accounts", [{"id": 1, "total": t}], kinds)] for t in (10_000_000_000.0, 10_000_000_000.01)
+    )
+    task = {"watch": {"shop.accounts": {}}, "expect": "nothing"}
+    assert [finding.kind for finding in verified(task, before, after).findings] == ["unrequested_change"]
+    task["watch"] = {"shop.accounts": {"compare": {"total": {"tolerance": 1}}}}
+    assert verified(task, before, after).findings == ()
+
+
+def test_the_case_of_letters_does_not_matter_in_names_of_columns() -> None:
+    task: dict[str, Any] = {
+        "inputs": {"order_id": "integer", "amount": "decimal"},
+        "watch": {"shop.orders": {"key": "ID", "compare": {"STATUS": {"case": "ignore"}}, "ignore": ["Meta"]}},
+        "expect": [
+            {"updated": "shop.orders", "key": {"Id": "$order_id"}, "values": {"Status": "REFUNDED"}, "as": "order"},
+            {"inserted": "shop.refunds", "values": {"Order_ID": "$order.ID", "AMOUNT": "$amount", "At": "$order.at"}},
+        ],
+        "allow": [
+            {"updated": "shop.orders", "key": {"ID": 18}, "columns": ["STATUS"]},
+            {"inserted": "shop.refunds", "values": {"REASON": "extra"}},
+        ],
+    }
+    task["expect"][1]["values"].pop("At")
+    task["watch"]["shop.refunds"] = {"key": "Id"}
+    done = shop([DONE, {**O18, "status": "void"}], [R1, {**R1, "id": 2, "reason": "extra", "order_id": 18}])
+    assert refund(done, **{name: task[name] for name in ("watch", "expect", "allow")}) == []
+    wrong = shop([{**DONE, "amount": "1"}, O18], [{**R1, "amount": "1"}])
+    assert refund(wrong, **{name: task[name] for name in ("watch", "expect", "allow")}) == [
+        "wrong_value: shop.refunds id=1: amount is '1', expected 19.90",
+        "unrequested_change: shop.orders id=17: amount changed from '19.90' to '1', and nobody asked for it",
+    ]
+
+
+def test_names_that_differ_by_case_alone_are_told_apart() -> None:
+    kinds: dict[str, ColumnKind] = {"id": "integer", "note": "text", "Note": "text"}
+    before = [picture("s.t", [{"id": 1, "note": "a", "Note": "b"}], kinds)]
+    after = [picture("s.t", [{"id": 1, "note": "c", "Note": "d"}], kinds)]
+    expect = [{"updated": "s.t", "key": {"id": 1}, "values": {"note": "c", "Note": "d"}}]
+    assert verified({"watch": {"s.t": {}}, "expect": expect}, before, after).findings == ()
+    expect[0]["values"] = {"NOTE": "c"}
+    found = verified({"watch": {"s.t": {}}, "expect": expect}, before, after).findings
+    assert "NOTE is not looked at" in found[0].text
+
+
+def test_a_key_named_in_other_letters_is_pinned() -> None:
+    task = Task.model_validate({**REFUND, "expect": [{"deleted": "shop.orders", "key": {"ID": "$order_id"}}]})
+    assert keys_wanted(Contract.of(task, "task"), INPUTS, {}, {"shop.orders": ("id",)}) == {"shop.orders": ((17,),)}
+
+
+SECRET_TASK: dict[str, Any] = {
+    "inputs": {"order_id": "integer", "amount": "decimal", "codeword": "text", "notes": "list"},
+    "expect": [
+        {"updated": "shop.orders", "key": {"id": "$order_id"}, "values": {"status": "$codeword"}, "as": "order"},
+        {"inserted": "shop.refunds", "values": {"reason": "$order.status", "amount": {"not": 3}}},
+    ],
+}
+
+
+def everything(findings: Sequence[Finding]) -> str:
+    return repr([(f.text, f.key, f.expected, f.actual) for f in findings])
+
+
+@pytest.mark.parametrize(
+    ("orders", "refunds"),
+    [
+        ([{**O17, "status": "was-secret"}, O18], []),
+        ([{**O17, "status": "hush-hush"}, {**O18, "status": "hush-hush"}], [{**R1, "reason": "hush-hush!"}]),
+        ([O18], [{**R1, "reason": "hush-hush"}, {**R1, "id": 2, "reason": "hush-hush"}]),
+        ([{**O17, "status": "hush-hush"}], [{**R1, "reason": "hush-hush", "amount": "3"}]),
+    ],
+)
+def test_a_value_that_came_from_a_secret_input_is_in_no_finding(
+    orders: list[dict[str, Any]], refunds: list[dict[str, Any]]
+) -> None:
+    inputs = {**INPUTS, "codeword": "hush-hush"}
+    before = shop([{**O17, "status": "was-secret"}, O18])
+    found = verified(
+        {**REFUND, **SECRET_TASK}, before, shop(orders, refunds), inputs=inputs, secret=frozenset({"codeword"})
+    ).findings
+    assert found
+    assert "hush" not in everything(found)
+    assert "was-secret" not in everything(found)
+
+
+def test_beside_a_secret_input_the_place_is_still_told() -> None:
+    inputs = {**INPUTS, "codeword": "hush-hush"}
+    found = verified(
+        {**REFUND, **SECRET_TASK}, shop([O17]), shop([O17]), inputs=inputs, secret=frozenset({"codeword"})
+    ).findings
+    assert told(found) == [
+        "missing_change: shop.orders id=17: status is [redacted], expected [redacted]",
+        "missing_change: shop.refunds: no row with reason=[redacted], amount=anything but 3 was inserted",
+    ]
+    assert (found[0].expected, found[0].actual) == ("[redacted]", "[redacted]")
+
+
+def test_the_key_and_the_items_of_a_secret_input_are_in_no_finding() -> None:
+    expect = [
+        {"updated": "shop.orders", "key": {"id": "$order_id"}, "values": {"status": "refunded"}},
+        {"inserted": "shop.refunds", "each": "$notes", "values": {"reason": "$each.text", "order_id": 5}},
+    ]
+    inputs = {**INPUTS, "order_id": 1717, "notes": [{"text": "hush-hush"}]}
+    task = {**REFUND, **SECRET_TASK, "expect": expect}
+    orders = [{**O17, "id": 1717}]
+    secret = frozenset({"order_id", "notes"})
+    for after in (shop(orders), shop([])):
+        found = verified(task, shop(orders), after, inputs=inputs, secret=secret).findings
+        assert [finding.kind for finding in found if finding.kind != "unrequested_change"] == ["missing_change"] * 2
+        assert "1717" not in everything(found)
+        assert "hush" not in everything(found)
+
+
+def test_that_nothing_was_expected_decides_between_no_alternatives() -> None:
+    each = {"updated": "shop.orders", "each": "$wishes", "key": {"id": "$each.id"}, "values": {"status": "void"}}
+    branches = {"empty": {"expect": [each]}, "deleted": {"expect": [{"deleted": "shop.orders", "key": {"id": 17}}]}}
+    task = {
+        "inputs": {"wishes": "list"},
+        "watch": {"shop.orders": {"key": "id"}, "shop.refunds": {"key": "id"}},
+        "any_of": branches,
+    }
+    chosen = verified(task, shop([O17]), shop([O17]), inputs={"wishes": []})
+    assert (chosen.alternative, chosen.note) == ("empty", "")
+    assert [(finding.kind, finding.warning) for finding in chosen.findings] == [("check_error", True)]
+
+
+def test_an_expected_text_of_a_column_of_numbers_is_shown_as_a_number() -> None:
+    expect = [
+        {"updated": "shop.orders", "key": {"id": "17"}, "values": {"amount": "19.95"}},
+        {"inserted": "shop.refunds", "values": {"order_id": "17", "amount": "19.95", "reason": "17"}},
+        {"deleted": "shop.orders", "key": {"id": 18}},
+    ]
+    assert refund(shop([O17]), expect=expect) == [
+        "missing_change: shop.orders id=17: amount is '19.90', expected 19.95",
+        "missing_change: shop.refunds: no row with order_id=17, amount=19.95, reason='17' was inserted",
+    ]
+    expect[0]["values"] = {"amount": "much"}
+    assert refund(shop([O17]), expect=expect)[0].endswith("expected 'much'")

@@ -100,3 +100,9 @@ def test_a_connection_instead_of_a_factory_is_refused() -> None:
 def test_a_timeout_must_leave_some_time(shop: Path) -> None:
     with pytest.raises(StoreError, match="more than 0 s"):
         open_store("shop", shop, 0)
+
+
+@pytest.mark.parametrize("where", ["sqlite:///a\0b.db", "a\0b.db", Path("a\0b.db")])
+def test_a_path_with_a_nul_character_is_refused(where: object) -> None:
+    with pytest.raises(StoreError, match="the store shop cannot be opened: its path holds a NUL character"):
+        open_store("shop", where, 5)

@@ -194,7 +194,7 @@ def test_nulls_in_a_primary_key_make_it_not_unique(database: Database) -> None:
 
 def test_wrong_columns_are_told_with_the_right_ones(database: Database) -> None:
     store = opened(database("CREATE TABLE t (id INTEGER PRIMARY KEY, status)"))
-    assert refusal(store, key=("Id",)) == "the key names Id; its columns are id, status"
+    assert refusal(store, key=("ids",)) == "the key names ids; its columns are id, status"
     assert refusal(store, ignore=frozenset({"stats"})) == "`ignore` names stats; its columns are id, status"
     assert refusal(store, ignore=frozenset({"id"})) == "id is part of the key and cannot be ignored"
     assert refusal(store, where=prove_condition("nope = 1", "sqlite")) == "no such column: nope"
@@ -329,3 +329,13 @@ def test_hashes_and_whole_rows_tell_the_same_changes(
     changed = {key for key in keys if told(whole.rows.get(key, ())) != told(whole_after.rows.get(key, ()))}
     assert {key for key in keys if hashed.hashes.get(key) != hashed_after.hashes.get(key)} == changed
     assert hashed.hashes.keys() == whole.rows.keys()
+
+
+def test_the_case_of_letters_does_not_matter_in_names_of_columns(database: Database) -> None:
+    script = "CREATE TABLE t (Id INTEGER PRIMARY KEY, Status, Note); INSERT INTO t VALUES (1, 'paid', 'x');"
+    found = picture(opened(database(script)), key=("ID",), ignore=frozenset({"NOTE"}))
+    assert (found.key, found.columns, found.rows) == (("Id",), ("Id", "Status"), {(1,): (1, "paid")})
+    heap = opened(database("CREATE TABLE h (a); INSERT INTO h VALUES (5);"))
+    assert picture(heap, "h", key=("ROWID",)).rows == {(1,): (1, 5)}
+    store = opened(database("CREATE TABLE k (Id INTEGER PRIMARY KEY)"))
+    assert refusal(store, "k", ignore=frozenset({"ID"})) == "Id is part of the key and cannot be ignored"

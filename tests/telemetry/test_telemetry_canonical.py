@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import itertools
 from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -198,3 +199,17 @@ def numbers_read(value: Plain) -> object:
     if isinstance(value, list):
         return [numbers_read(item) for item in value]
     return canonical(value)
+
+
+def test_a_mapping_without_an_end_has_a_canonical_form() -> None:
+    class Endless(Mapping[str, object]):
+        def __getitem__(self, name: str) -> object:
+            return name
+
+        def __iter__(self) -> Iterator[str]:
+            return map(str, itertools.count())
+
+        def __len__(self) -> int:
+            return 3
+
+    assert canonical(Endless()) == canonical(Endless())

@@ -17,7 +17,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, Decision, Sampler, SamplingResult
-from opentelemetry.trace import NoOpTracerProvider, Tracer
+from opentelemetry.trace import INVALID_SPAN_CONTEXT, NonRecordingSpan, NoOpTracerProvider, Tracer
 
 from guardrail.calls import Verdict
 from guardrail.telemetry import events
@@ -32,6 +32,7 @@ def whole_run(telemetry: Telemetry, arguments: object = None, *, calls: int = 1)
     """A run with everything in it, as the run's own code would tell it."""
     run = telemetry.open_run("run-1", "refund_order", "balanced", "enforce", {"tenant": "acme"})
     token = run.attach()
+    assert isinstance(run.trace_id, str)
     run.check("shop.orders", "sqlite", "SELECT orders", "SELECT id FROM orders", None)
     for number in range(calls):
         call = run.open_call("lookup_order", "read", number, f"call_{number}", snapshot_text(arguments))
@@ -77,6 +78,29 @@ class RaisingMeters(MeterProvider):
         raise RuntimeError("get_meter")
 
 
+class Garbage:
+    """A provider, a tracer, a meter and an instrument that give what is none, and take everything."""
+
+    def __init__(self, thing: object) -> None:
+        self._thing = thing
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_, **__: self._thing
+
+
+class BrokenSpan(NonRecordingSpan):
+    """A span that does not know what it is."""
+
+    def __init__(self) -> None:
+        super().__init__(INVALID_SPAN_CONTEXT)
+
+    def get_span_context(self) -> Any:
+        return None
+
+    def is_recording(self) -> bool:
+        return True
+
+
 def processor(*methods: str) -> Callable[[], Recorder]:
     return lambda: Recorder(processor=RaisingProcessor(*methods))
 
@@ -91,6 +115,13 @@ def processor(*methods: str) -> Callable[[], Recorder]:
         pytest.param(lambda: Recorder(tracer_provider=RaisingProvider()), id="tracer-provider"),
         pytest.param(lambda: Recorder(meter_provider=RaisingMeters()), id="meter-provider"),
         pytest.param(lambda: Recorder(logger_provider=object()), id="logger-provider"),
+        pytest.param(lambda: Recorder(tracer_provider=Garbage(None)), id="no-tracer"),
+        pytest.param(lambda: Recorder(tracer_provider=Garbage(Garbage(None))), id="no-span"),
+        pytest.param(lambda: Recorder(tracer_provider=Garbage(Garbage(7))), id="span-of-another-kind"),
+        pytest.param(lambda: Recorder(tracer_provider=Garbage(Garbage(BrokenSpan()))), id="span-without-context"),
+        pytest.param(lambda: Recorder(meter_provider=Garbage(None)), id="no-meter"),
+        pytest.param(lambda: Recorder(meter_provider=Garbage(Garbage(None))), id="no-instrument"),
+        pytest.param(lambda: Recorder(logger_provider=Garbage(None)), id="no-logger"),
     ],
 )
 def test_what_a_users_telemetry_raises_is_counted_and_reported_once(
