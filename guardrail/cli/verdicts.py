@@ -72,7 +72,8 @@ def _rest(verdict: Verdict | VerdictRecord) -> str:
     warnings = sum(finding.warning for finding in verdict.findings)
     wrong = len(verdict.findings) - unchecked - warnings
     parts = [
-        verdict.because if verdict.kind == "agent_error" or not verdict.findings else "",
+        # Why a run is unverified stands in its findings, where it has any.
+        "" if verdict.kind == "unverified" and verdict.findings else verdict.because,
         counted(wrong, "finding") if wrong else "",
         counted(warnings, "warning") if warnings else "",
         f"{counted(unchecked, 'thing')} could not be checked" if unchecked else "",

