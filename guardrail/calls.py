@@ -177,9 +177,10 @@ class Verdict:
 
     def __str__(self) -> str:
         """One line: the kind and what it rests on."""
-        wrong = len([f for f in self.findings if not f.warning])
-        found = f"{wrong} finding{'s' if wrong != 1 else ''}" if wrong else ""
+        wrong = [finding for finding in self.findings if not finding.warning]
+        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        found = f"{wrong[0]}{more}" if wrong else ""
         if self.stop is not None:  # whose line begins with the kind
-            return f"{self.stop}; {found} in the state" if found else str(self.stop)
-        rest = [self.because, "" if self.because and self.kind == "unverified" else found]
+            return f"{self.stop}; the state: {found}" if found else str(self.stop)
+        rest = [self.because, "" if self.because.startswith(found) else found]
         return ": ".join(filter(None, [self.kind, "; ".join(filter(None, rest))]))

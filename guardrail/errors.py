@@ -124,7 +124,7 @@ class SilentFailure(GuardrailError):
 
     def __init__(self, verdict: Verdict) -> None:
         self.verdict = verdict
-        super().__init__("\n".join([str(verdict), *(f"  {finding}" for finding in verdict.findings)]))
+        super().__init__("\n".join([verdict.kind, *(f"  {finding}" for finding in verdict.findings)]))
 
 
 class RunHalted(BaseException):

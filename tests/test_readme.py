@@ -60,7 +60,7 @@ class Agent:
         return "I have refunded 19.90."
 
 
-@pytest.mark.parametrize(("amount", "verdict"), [("19.90", "verified"), ("91.90", "silent_failure: 1 finding")])
+@pytest.mark.parametrize(("amount", "verdict"), [("19.90", "verified"), ("91.90", "silent_failure: shop.refunds id=1: amount is 91.9, expected 19.90")])
 def test_the_code_guards_an_agent(folder: Path, capsys: pytest.CaptureFixture[str], amount: str, verdict: str) -> None:
     names: dict[str, Any] = {"shop": Shop(folder / "shop.db"), "my_agent": Agent(amount)}
     exec(text_of("python"), names)

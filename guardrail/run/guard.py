@@ -142,6 +142,8 @@ class Guard:
         own = {name: live.open(name, where) for name, where in (stores or {}).items()}
         run_stores = {**live.stores, **own}
         trace = self._telemetry.open_run(run_id, task, live.policy.name, live.policy.mode, attributes)
+        if task is not None and declared is None and live.configuration.tasks:
+            trace.log.warning("guardrail.task_not_declared", task=task, why=live.why_no_contract(task))
         verification = Verification(
             run_id,
             None if task is None else live.contract(task),

@@ -128,9 +128,12 @@ class Run:
         `CallRefused` when the call was not carried out and the run goes on, and the signal `RunHalted` when
         the run is over.
         """
+        awaiting = is_awaiting(tool)
+        if awaiting and not _in_loop():
+            raise GuardrailError(f"{name} is asynchronous, and no loop is running: use `await run.acall(...)` in one")
         flow = guarded(self._standing, call_of(name, completed(tool, args), id))
         execute = functools.partial(tool, **args)
-        return adrive(flow, execute) if is_awaiting(tool) else drive(flow, execute)
+        return adrive(flow, execute) if awaiting else drive(flow, execute)
 
     async def acall(
         self, name: str, args: Mapping[str, object], tool: Callable[..., Any], *, id: str | None = None

@@ -350,7 +350,7 @@ class Standing:
             self._note(result.stop)
             if judgement.outcome == "ok":
                 self._successes[step.call.name] = step.call.args
-                self.written += step.effect != "read"
+                self.written += step.effect == "write"
         if before is not result.holds:
             self.journal.resolved(before, result.holds, f"call {step.number}")
             if result.opened is not None:

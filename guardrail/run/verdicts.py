@@ -64,12 +64,12 @@ def _because(kind: VerdictKind, state: Judged, agent_error: str | None) -> str:
 
 
 def _is_unseen(state: Judged) -> bool:
-    """Whether all that is wrong is that something is missing."""
-    return bool(state.findings) and all(finding.kind == "missing_change" for finding in state.findings)
+    """Whether something is missing, and nothing at all has changed."""
+    return state.untouched and any(finding.kind == "missing_change" for finding in state.findings)
 
 
 def _not_checked(findings: tuple[Finding, ...]) -> str:
-    missed = [finding for finding in findings if finding.kind == "check_error"]
+    missed = [finding for finding in findings if finding.kind == "check_error" and not finding.warning]
     if not missed:
         return ""
     more = f" (and {len(missed) - 1} more)" if len(missed) > 1 else ""

@@ -17,6 +17,7 @@ from guardrail.pictures import Key, Picture, Unanswered
 from guardrail.run.before import Before, restored, tables, taken, unknown
 from guardrail.run.checks import Checking, State, named_checks
 from guardrail.run.contracts import LiveContract
+from guardrail.run.fitting import misfits
 from guardrail.run.inputs import Inputs
 from guardrail.run.looks import Answers, Asked, look
 from guardrail.state.differences import unseen
@@ -41,7 +42,7 @@ class Judged:
     """What the state came to: the findings, which alternative was judged, how often it was looked at.
 
     `because` says why nothing could be judged; it is empty when the contract was. `note` says why this
-    alternative was judged, where no single one applies.
+    alternative was judged, where no single one applies. `untouched`: nothing at all has changed in what is watched.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -49,6 +50,7 @@ class Judged:
     looks: int = 0
     because: str = ""
     note: str = ""
+    untouched: bool = False
 
 
 Looking: TypeAlias = Generator[Need, object, None]
@@ -85,6 +87,7 @@ class Verification:
         self._before: Before | None = None
         self._trouble = "no before-picture was taken"
         self._without = without
+        self._untouched = False
 
     def before(self) -> Looking:
         """See the state before and keep it in the ledger; what cannot be seen is noted as such.
@@ -96,6 +99,14 @@ class Verification:
         yield from self._noted(taken(self._contract, self._inputs.values, self._stores, self._trace, self._opened))
         if self._before is not None:
             self._keep(self._before)
+            self._warn(self._contract, self._before)
+
+    def _warn(self, contract: LiveContract, before: Before) -> None:
+        """Say at once, not only when the run has ended, what of the contract cannot be looked at."""
+        away = [f"{place}: {p.why}" for place, p in before.pictures.items() if isinstance(p, Unanswered)]
+        slips = [misfit.text for misfit in misfits(contract.contract, before.pictures)]
+        for why in (*away, *slips):
+            self._trace.log.warning("guardrail.contract_does_not_fit", task=contract.name, why=why)
 
     def restore(self, pictures: Iterable[Picture], opened: datetime) -> bool:
         """Take what an earlier process saw when it opened the run; false when nothing was kept."""
@@ -115,6 +126,9 @@ class Verification:
         if before is None:
             missing = ", ".join(late.name for late in self._inputs.missing)
             return Judged(because=f"the inputs were never bound: {missing}" if missing else self._trouble)
+        slips = misfits(contract.contract, before.pictures)
+        if slips:
+            return Judged(slips)
         started = time.monotonic()
         trace = self._trace.open_verify()
         until = started + (0.0 if hurried else contract.settle)
@@ -128,7 +142,7 @@ class Verification:
             yield Pause(min(pause, left))
             pause = min(pause * 2, LONGEST_PAUSE)
         trace.close(verified.findings, looks, time.monotonic() - started)
-        return Judged(verified.findings, verified.alternative, looks, note=verified.note)
+        return Judged(verified.findings, verified.alternative, looks, note=verified.note, untouched=self._untouched)
 
     def _noted(self, seeing: Generator[Need, object, Before]) -> Looking:
         try:
@@ -146,7 +160,8 @@ class Verification:
         if unseen_rows:
             # What stands in new and changed rows of a big table is known only by asking for them.
             answers, after = yield from self._after(contract, before, unseen_rows, trace)
-        secret = self._secret.union(_secret_columns(after.values()))
+        secret = self._secret.union(_secret_columns(after.values()), filter(is_secret, self._inputs.values))
+        self._untouched = after == before.pictures
         state = State(self._inputs.values, before.pictures, after, self._stores)
         checking = Checking(answers, state, Scope(self._inputs.values, before.lets), self._stores, trace, secret)
         by_branch: dict[str, list[Finding]] = {}

@@ -18,8 +18,8 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "refunds"
 TOLD = {
     "right": ("I have refunded 19.95 to your card.", "verified"),
     "said-no": (None, "stopped at call 3 (send_voucher), write under hold: call 2 (refund_order) was rejected"),
-    "wrong-amount": ("The 19.95 for your lamp are on their way.", "silent_failure: 1 finding"),
-    "other-row": ("I have refunded 34.95 for order 20.", "silent_failure: 1 finding"),
+    "wrong-amount": ("The 19.95 for your lamp are on their way.", "silent_failure: shop.refunds id="),
+    "other-row": ("I have refunded 34.95 for order 20.", "silent_failure: shop.orders id=21: status changed"),
     "timeout": ("I am sorry, the refund did not go through.", "verified"),
 }
 FOUND = {"wrong-amount": "shop.refunds id=2: amount is 91.95", "other-row": "shop.orders id=21: status changed"}
@@ -67,7 +67,7 @@ def test_each_story_is_told_and_judged(root: Path, script: str, story: str) -> N
 def test_it_runs_from_its_own_folder_too_and_again(root: Path, script: str) -> None:
     once, again = (run(root / "examples" / "refunds", script) for _ in range(2))
     assert once == again
-    assert once[1] == "guard: silent_failure: 1 finding"
+    assert once[1] == "guard: silent_failure: shop.refunds id=2: amount is 91.95, expected 19.95"
 
 
 def test_a_stopped_agent_has_sent_no_voucher(root: Path) -> None:

@@ -119,3 +119,35 @@ async def test_an_asynchronous_run_gives_the_same_verdict(guard: Guard, shop: Sh
         run.wrap(shop.refund_order)(order_id=17, amount="19.90")
     assert run.verdict is not None
     assert run.verdict.kind == "verified"
+
+
+def test_a_column_that_the_contract_misspells_makes_runs_unverified_not_wrong(guards: Guards, shop: Shop) -> None:
+    task = {
+        "watch": {"shop.orders": {"key": "id", "ignore": ["updated_at"]}},
+        "expect": [{"updated": "shop.orders", "key": {"id": 17}, "values": {"staus": "refunded"}}],
+    }
+    with guards(tasks={"misspelt": task}).run("misspelt") as run:
+        run.wrap(shop.refund_order)(17, "19.90")
+    assert run.verdict is not None
+    assert run.verdict.kind == "unverified"
+    assert "did you mean `status`?" in str(run.verdict)
+
+
+def test_the_hint_at_an_uncommitted_write_is_given_only_where_nothing_has_changed(guards: Guards, shop: Shop) -> None:
+    guard = guards()
+    with guard.run("refund_order", inputs=INPUTS) as run:
+        run.wrap(shop.refund_order)(18, "19.90")
+    assert run.verdict is not None
+    assert "committed" not in run.verdict.because
+
+
+def test_a_verdict_in_one_line_names_its_first_finding(guard: Guard, shop: Shop) -> None:
+    verdict = refund(guard, shop, amount="91.90")
+    assert str(verdict).startswith("silent_failure: shop.refunds id=1: amount is 91.9")
+
+
+def test_an_undeclared_task_is_said_when_the_run_opens(guard: Guard, caplog: pytest.LogCaptureFixture) -> None:
+    with guard.run("refund_ordr") as run:
+        assert "did you mean `refund_order`?" in caplog.text
+    assert run.verdict is not None
+    assert "did you mean `refund_order`?" in run.verdict.because
