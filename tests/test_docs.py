@@ -33,7 +33,9 @@ from support.documents import CHECKOUT, DOCS, Block, blocks, prose, quoted, tabl
 from support.recorder import Recorder
 from support.shop import Guards, Shop
 
-CONFIGURATION, TELEMETRY, ADOPTING = (DOCS / f"{name}.md" for name in ("configuration", "telemetry", "adopting"))
+CONFIGURATION, TELEMETRY, ADOPTING, RECORDED = (
+    DOCS / f"{name}.md" for name in ("configuration", "telemetry", "adopting", "recorded-runs")
+)
 DOCUMENTS = sorted(DOCS.glob("*.md"))
 
 
@@ -91,6 +93,12 @@ def test_the_sample_of_mistakes_is_what_check_prints(folder: Path) -> None:
 
     assert printed.code == 1
     assert printed.shown.rstrip() == found[place + 1].text.rstrip()
+
+
+def test_the_sample_of_recorded_runs_can_be_replayed(folder: Path) -> None:
+    write_files(RECORDED)
+    replayed = command("backtest", ".", "--jobs", 1, "--json").json
+    assert (replayed["runs"], replayed["state"]["true_negative"]) == (1, 1)
 
 
 # Python

@@ -60,7 +60,10 @@ class Agent:
         return "I have refunded 19.90."
 
 
-@pytest.mark.parametrize(("amount", "verdict"), [("19.90", "verified"), ("91.90", "silent_failure: shop.refunds id=1: amount is 91.9, expected 19.90")])
+@pytest.mark.parametrize(
+    ("amount", "verdict"),
+    [("19.90", "verified"), ("91.90", "silent_failure: shop.refunds id=1: amount is 91.9, expected 19.90")],
+)
 def test_the_code_guards_an_agent(folder: Path, capsys: pytest.CaptureFixture[str], amount: str, verdict: str) -> None:
     names: dict[str, Any] = {"shop": Shop(folder / "shop.db"), "my_agent": Agent(amount)}
     exec(text_of("python"), names)
@@ -85,6 +88,8 @@ def is_offered(line: str) -> bool:
             return True
         case ["make", str(target), *_]:
             return target in TARGETS
+        case ["pip", "install", "."]:
+            return (CHECKOUT / "pyproject.toml").is_file()
         case ["pip", "install", str(name)]:
             return name.partition("[")[0] == PROJECT
         case ["python", str(script), *_]:

@@ -48,7 +48,7 @@ def backtest(
         flagged = {"flagged": [_flagged_json(run) for run in _flagged(report)]} if runs else {}
         print_json({**report.as_json(), **flagged})
     else:
-        _show(report, runs=runs)
+        _show(report, policy, runs=runs)
 
 
 def tried_policy(named: str) -> str | Configuration:
@@ -87,10 +87,11 @@ def _progress() -> Generator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _show(report: BacktestReport, *, runs: bool) -> None:
+def _show(report: BacktestReport, named: str, *, runs: bool) -> None:
     screen = Screen()
+    policy = report.policy if named == report.policy else f"{report.policy} of {named}"
     count = counted(len(report.replayed), "run")
-    screen.say(shown(report.name, "bold"), shown(f"under {report.policy}: {count} in {report.seconds:.1f} s"))
+    screen.say(shown(report.name, "bold"), shown(f"under {policy}: {count} in {report.seconds:.1f} s"))
     screen.print()
     screen.print(_state_table(report.state))
     screen.print()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guardrail.cli.exits import Exit
-from guardrail.cli.options import Json
-from guardrail.cli.places import DEFAULT, configuration_file, live
+from guardrail.cli.exits import Exit, Misuse
+from guardrail.cli.options import Config, Json
+from guardrail.cli.places import configuration_file, live
 from guardrail.cli.screen import Screen, counted, print_json, shown
 from guardrail.cli.tables import Cell, table
 from guardrail.errors import ConfigurationError, Mistake, StoreError
@@ -22,10 +22,17 @@ if TYPE_CHECKING:
 
 
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The configuration.")] = DEFAULT, json: Json = False
+    named: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="The configuration; else guardrail.yaml.", show_default=False)
+    ] = None,
+    config: Config = None,
+    json: Json = False,
 ) -> None:
     """Check a configuration: every mistake with its file, line and field, all at once."""
-    declared, mistakes = examined(configuration_file(file))
+    if named is not None and config is not None:
+        raise Misuse("give the configuration as FILE or by --config FILE, one of them")
+    file = configuration_file(named or config, "`guardrail check FILE`")
+    declared, mistakes = examined(file)
     if json:
         print_json({"file": str(file), "ok": not mistakes, "mistakes": mistakes_json(mistakes), **declared})
     else:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def doctor(config: Config = None, json: Json = False) -> None:
     """Examine the configuration, its stores, its tasks in them, and the ledger.
 
-    Exit codes: 0 all well, or nothing but warnings; 1 an error.
+    Exit codes: 0 all well, or nothing but notes and warnings; 1 an error.
     """
     file = configuration_file(config)
     remarks = tuple(_remarks(file))
@@ -46,7 +46,7 @@ def _show(file: Path, remarks: Sequence[Remark], errors: int, warnings: int) -> 
         screen.print(table(("", "where", "what"), rows))
         screen.print()
     style = LEVELS["error"] if errors else LEVELS["warning"] if warnings else LEVELS["ok"]
-    said = f"{counted(errors, 'error')}, {counted(warnings, 'warning')}" if remarks else "all is well"
+    said = f"{counted(errors, 'error')}, {counted(warnings, 'warning')}" if errors or warnings else "all is well"
     screen.say(shown(f"{file}: {said}", style))
 
 

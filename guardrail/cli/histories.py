@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from rich.table import Table
@@ -18,6 +19,7 @@ from guardrail.cli.verdicts import show, show_stop, stop_json
 from guardrail.run.history import inputs_of, stop_of
 
 if TYPE_CHECKING:
+    from guardrail.calls import Stop
     from guardrail.ledger.records import CallRecord, RecordedCall, RecordedHold, RunHistory, VerdictRecord
 
 
@@ -99,12 +101,29 @@ def _show_end(screen: Screen, history: RunHistory) -> None:
     stop = stop_of(history)
     if stop is not None:
         show_stop(screen, stop)
+    if history.would_stop is not None:
+        screen.item("□", shown(f"would have been {history.would_stop}", "yellow"), "yellow", indent=0)
     if history.ended is None:
         screen.say(_open_text(history))
     if history.verdict is not None:
-        show(screen, history.verdict)
+        show(screen, _without_spared(history.verdict, history.would_stop))
     for call in _writes_in_doubt(history):
-        screen.item("!", shown(f"call {call.number} ({call.tool}) may or may not have been carried out"), "red")
+        screen.item(*_doubt(call, history))
+
+
+def _without_spared(verdict: VerdictRecord, spared: Stop | None) -> VerdictRecord:
+    """The verdict without what stands in a line of its own: the stop that the run was spared."""
+    told = f"only observed, it would have been {spared}"
+    return replace(verdict, because=verdict.because.removesuffix(told).removesuffix("; "))
+
+
+def _doubt(call: CallRecord, history: RunHistory) -> tuple[str, Text, str]:
+    """What is known of a write in doubt, with its mark: where the state is verified, nothing was done twice."""
+    named = f"call {call.number} ({call.tool})"
+    if history.verdict is not None and history.verdict.kind == "verified":
+        told = f"{named} was in doubt; the state is verified, so what the task wants was done, once"
+        return "✓", shown(told), "green"
+    return "!", shown(f"{named} may or may not have been carried out"), "red"
 
 
 def _open_text(history: RunHistory) -> Text:
@@ -140,6 +159,7 @@ def as_json(history: RunHistory) -> dict[str, Any]:
         "user_turns": [iso(at) for at in history.turns],
         "writes_in_doubt": [call.number for call in _writes_in_doubt(history)],
         "stop": stop_json(stop_of(history)),
+        "would_stop": stop_json(history.would_stop),
         "verdict": None if verdict is None else _verdict_json(verdict),
         "records_lost": history.lost,
     }

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from errno import ENAMETOOLONG, ENOENT
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guardrail.cli.exits import Exit
-from guardrail.cli.judging import Judged, judged
+from guardrail.cli.exits import Exit, Misuse
+from guardrail.cli.judging import Judged, judged, undeclared
 from guardrail.cli.labelled import OUTCOMES, Labelled, Measured, is_labelled, measure
 from guardrail.cli.options import Config, Json
 from guardrail.cli.places import chosen_file, live
@@ -35,7 +36,9 @@ class EffectName(StrEnum):
 
 def judge(
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="A file, or - for standard input.")] = "-",
-    tool: Annotated[str, typer.Option("--tool", metavar="NAME", help="The tool whose declaration counts.")] = "tool",
+    tool: Annotated[
+        str | None, typer.Option("--tool", metavar="NAME", help="The tool whose declaration counts.")
+    ] = None,
     effect: Annotated[
         EffectName | None, typer.Option("--effect", help="The call's effect; else what is declared, else unknown.")
     ] = None,
@@ -58,21 +61,26 @@ def judge(
         if is_labelled(text):
             _report_all(file, measure(file, text, made, known), made.policy, wrong=wrong, json=json)
         else:
-            it = judged(made, tool, text.strip(), effect=known)
-            _report_one(it, made.policy, json=json)
+            it = judged(made, tool or "tool", text.strip(), effect=known)
+            _report_one(it, made.policy, "" if tool is None else undeclared(made, tool), json=json)
             raise typer.Exit(Exit.GOOD if it.action == "allow" else Exit.WRONG)
 
 
 def _text(file: str) -> str:
     """What a file, or standard input, holds; what is no UTF-8 in it is replaced."""
-    content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    try:
+        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        if error.errno not in (ENOENT, ENAMETOOLONG):
+            raise
+        raise Misuse(f"{file}: there is no such file: name one, or pipe the result to `guardrail judge -`") from error
     return content.decode("utf-8-sig", "replace")
 
 
-def _report_one(it: Judged, policy: Policy, *, json: bool) -> None:
+def _report_one(it: Judged, policy: Policy, note: str, *, json: bool) -> None:
     judgement = it.judgement
     if json:
-        print_json({**judged_json(it), "policy": policy.name, "mode": policy.mode})
+        print_json({**judged_json(it), "policy": policy.name, "mode": policy.mode, "note": note})
         return
     rows: list[tuple[str, Cell]] = [("outcome", word(judgement.outcome, STYLES))]
     rows += [("told by", judgement.sign)] if judgement.sign else []
@@ -80,6 +88,7 @@ def _report_one(it: Judged, policy: Policy, *, json: bool) -> None:
     rows += [("not done", ", ".join(judgement.failed_items))] if judgement.failed_items else []
     rows += [("policy", joined(word(it.action, ACTIONS), f", by {policy.name} ({policy.mode})"))]
     rows += [("judged as", f"a call of {it.tool}, {it.effect}")]
+    rows += [("note", shown(note, "yellow"))] if note else []
     Screen().print(grid(rows))
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from guardrail.calls import Action, Effect, Judgement, Returned, ToolCall
+from guardrail.declare.faults import suggestion
+from guardrail.declare.patterns import matches
 
 if TYPE_CHECKING:
     from guardrail.call.tools import LiveTool
@@ -36,6 +38,15 @@ def judged(made: Live, name: str, text: str, *, effect: Effect | None, otherwise
     judgement = judge(Returned(text if tool.results.returns == "text" else _parsed(text)), known, tool.results)
     decided = consequence(1, ToolCall(name, {}), known, judgement, actions=tool.actions, holds=())
     return Judged(name, known, judgement, decided.action)
+
+
+def undeclared(made: Live, name: str) -> str:
+    """What to know of a tool of which nothing is declared; empty for one that is declared, or where none is."""
+    tools = made.configuration.tools
+    if not tools or any(matches(entry, name) for entry in tools):
+        return ""
+    advice = suggestion(name, tools, "declared are")
+    return f"no tool {name} is declared{f' ({advice})' if advice else ''}"
 
 
 def _declared(tool: LiveTool) -> Effect | None:

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 DEFAULT = Path("guardrail.yaml")
 
 
-def configuration_file(file: Path | None) -> Path:
-    """The named configuration, else the default one; raises `Misuse` where there is none."""
+def configuration_file(file: Path | None, named_by: str = "--config FILE") -> Path:
+    """The named configuration, else the default one; raises `Misuse` where there is none, and says how to name it."""
     named = file or DEFAULT
     if named.is_file():
         return named
-    raise Misuse(f"there is no configuration {named}: name it with --config FILE, or go to where it lies")
+    raise Misuse(f"there is no configuration {named}: name it with {named_by}, or go to where it lies")
 
 
 def chosen_file(file: Path | None) -> Path | None:

@@ -19,6 +19,7 @@ from guardrail.cli.screen import Screen, counted, joined, print_json, shown
 from guardrail.cli.selection import find_run, short
 from guardrail.cli.states import state_of, state_text
 from guardrail.cli.tables import Cell, table
+from guardrail.cli.verdicts import stop_json
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -48,11 +49,24 @@ class VerdictName(StrEnum):
     verified = "verified"
 
 
+def _verdict(said: str) -> VerdictName:
+    """The verdict that is meant, however its words are put together: `silent-failure`."""
+    try:
+        return VerdictName("_".join(said.lower().replace("-", " ").replace("_", " ").split()))
+    except ValueError as error:
+        raise typer.BadParameter(f"{said!r} is none of {', '.join(VerdictName)}") from error
+
+
 @runs.command("list")
 def list_runs(
     open_only: Annotated[bool, typer.Option("--open", help="Only runs that have not been closed.")] = False,
     task: Annotated[str | None, typer.Option("--task", metavar="NAME", help="Only runs of this task.")] = None,
-    verdict: Annotated[VerdictName | None, typer.Option("--verdict", help="Only runs with this verdict.")] = None,
+    verdict: Annotated[
+        VerdictName | None,
+        typer.Option(
+            "--verdict", metavar="V", parser=_verdict, help=f"Only runs with this verdict: {', '.join(VerdictName)}."
+        ),
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most so many, the latest first.")] = 20,
     ledger: Place = None,
     config: Config = None,
@@ -99,7 +113,9 @@ def delete_runs(
     seconds = None if older_than is None else age(older_than)
     with opened_ledger(ledger, config) as opened:
         run = None if id is None else find_run(opened, id).run.id
-        _confirm(f"Delete run {run}" if run else f"Delete all runs that ended more than {older_than} ago", yes or json)
+        _confirm(
+            f"Delete run {run}" if run else f"Delete all runs that ended more than {older_than} ago", yes, json=json
+        )
         deleted = opened.delete(run, older_than=seconds)
     if json:
         print_json({"deleted": deleted})
@@ -107,11 +123,11 @@ def delete_runs(
         Screen().say(shown(f"deleted {counted(deleted, 'run')}"))
 
 
-def _confirm(question: str, agreed: bool) -> None:
-    """Ask before something is lost; who cannot answer must have agreed before."""
+def _confirm(question: str, agreed: bool, *, json: bool) -> None:
+    """Ask before something is lost; who cannot answer, or reads nothing but JSON, must have agreed before."""
     if agreed:
         return
-    if not sys.stdin.isatty():
+    if json or not sys.stdin.isatty():
         raise Misuse(f"{question}? There is nobody to ask: say --yes")
     if not typer.confirm(f"{shown(question)}?", err=True):
         Screen(stderr=True).say(shown("nothing was deleted"))
@@ -133,6 +149,8 @@ def _came_to(summary: RunSummary) -> Text:
 def _notes(summary: RunSummary) -> Iterator[str]:
     if summary.stop is not None:
         yield summary.stop.replace("_", " ")
+    if summary.would_stop is not None:
+        yield f"would stop: {summary.would_stop.reason.replace('_', ' ')} at call {summary.would_stop.call}"
     if summary.findings:
         yield counted(summary.findings, "finding")
     if summary.in_doubt:
@@ -159,6 +177,7 @@ def _summary_json(summary: RunSummary) -> dict[str, Any]:
         "writes_in_doubt": summary.in_doubt,
         "open_holds": summary.open_holds,
         "stop": summary.stop,
+        "would_stop": stop_json(summary.would_stop),
         "records_lost": summary.lost,
         "trace_id": run.trace_id,
     }

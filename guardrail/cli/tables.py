@@ -33,7 +33,7 @@ VERDICTS = {
     "stopped": "bold red",
     "agent_error": "bold red",
 }
-LEVELS = {"ok": "green", "warning": "yellow", "error": "bold red"}
+LEVELS = {"ok": "green", "note": "dim", "warning": "yellow", "error": "bold red"}
 
 
 def word(name: str, styles: dict[str, str]) -> Text:

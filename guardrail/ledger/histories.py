@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from guardrail.calls import Stop
 from guardrail.ledger.database import Execute, Row
 from guardrail.ledger.processes import is_alive
 from guardrail.ledger.records import (
@@ -29,6 +30,11 @@ _WIDTH = len(RUN_COLUMNS) + 2
 _DOUBTFUL = """SELECT COUNT(*) FROM calls c WHERE c.run = r.id AND c.effect <> 'read'
     AND (c.outcome IS NULL OR c.outcome = 'in_doubt')
     AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.run = c.run AND h.call = c.number AND h.resolved_at IS NOT NULL)"""
+_SPARED = "w.number, w.tool, w.rule, w.sign, w.outcome, v.because"
+# The first call that an enforced policy would have stopped: by what stood against it, or by what it came to.
+_WITH_SPARED = """LEFT JOIN verdicts v ON v.run = r.id LEFT JOIN calls w ON w.run = r.id AND w.number = (
+    SELECT MIN(c.number) FROM calls c
+    WHERE c.run = r.id AND (SUBSTR(c.rule, 1, 11) = 'would_stop:' OR (r.mode = 'observe' AND c.action = 'stop')))"""
 _SUMMARY = f"""SELECT {_RUN},
     (SELECT COUNT(*) FROM calls c WHERE c.run = r.id),
     ({_DOUBTFUL}),
@@ -36,15 +42,14 @@ _SUMMARY = f"""SELECT {_RUN},
     (SELECT s.reason FROM stops s WHERE s.run = r.id),
     v.kind,
     (SELECT COUNT(*) FROM findings f WHERE f.run = r.id),
-    r.lost
-    FROM runs r LEFT JOIN verdicts v ON v.run = r.id"""
+    r.lost, {_SPARED}
+    FROM runs r {_WITH_SPARED}"""
 
 
 def history(execute: Execute, run: str) -> RunHistory | None:
     """Everything that is kept of a run but its pictures."""
-    for row in execute(f"SELECT {_RUN}, r.lost FROM runs r WHERE r.id = ?", (run,)):
-        *run_row, lost = row
-        record, ended, alive = _run(run_row)
+    for row in execute(f"SELECT {_RUN}, r.lost, {_SPARED} FROM runs r {_WITH_SPARED} WHERE r.id = ?", (run,)):
+        record, ended, alive = _run(row[:_WIDTH])
         return RunHistory(
             run=record,
             ended=ended,
@@ -55,7 +60,8 @@ def history(execute: Execute, run: str) -> RunHistory | None:
             turns=tuple(row[0] for row in _of_run(execute, run, "turns", ("at",), "at")),
             stop=next((StopRecord(*row) for row in _of_run(execute, run, "stops", names(StopRecord), "run")), None),
             verdict=_verdict(execute, run),
-            lost=lost,
+            lost=row[_WIDTH],
+            would_stop=_spared(*row[_WIDTH + 1 :]),
         )
     return None
 
@@ -95,7 +101,19 @@ def _run(row: Sequence[Any]) -> tuple[RunRecord, float | None, bool | None]:
 
 def _summary(row: Row) -> RunSummary:
     record, ended, alive = _run(row[:_WIDTH])
-    return RunSummary(record, ended, alive, *row[_WIDTH:])
+    values: list[Any] = [*row[_WIDTH:-6], _spared(*row[-6:])]
+    return RunSummary(record, ended, alive, *values)
+
+
+def _spared(
+    number: int | None, tool: str, rule: str | None, sign: str, outcome: str, because: str | None
+) -> Stop | None:
+    """The stop that an observed run was spared at a call; its detail is known once the run has its verdict."""
+    if number is None:
+        return None
+    reason = (rule or "").removeprefix("would_stop: ") or ("guard_error" if sign == "guard_error" else outcome)
+    stop = Stop(reason, number, tool)
+    return replace(stop, detail=(because or "").partition(f"would have been {stop}")[2].removeprefix(": "))
 
 
 def _calls(execute: Execute, run: str) -> tuple[RecordedCall, ...]:

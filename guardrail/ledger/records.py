@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from guardrail.calls import Action, Effect, FindingKind, Outcome, VerdictKind
+from guardrail.calls import Action, Effect, FindingKind, Outcome, Stop, VerdictKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,8 @@ class RunHistory:
 
     `ended` is None while the run is open; `alive` tells whether an open run's process still lives (None: it
     ran on another host, or is closed). `verdict` is the last one given, also when the run was taken up again after it. `lost`
-    counts records that could not be kept; a number above 0 says that the history has gaps.
+    counts records that could not be kept; a number above 0 says that the history has gaps. `would_stop` is the
+    stop that a run was spared because it was only observed.
     """
 
     run: RunRecord
@@ -198,6 +199,7 @@ class RunHistory:
     stop: StopRecord | None
     verdict: VerdictRecord | None
     lost: int
+    would_stop: Stop | None = None
 
     @property
     def unfinished(self) -> tuple[CallRecord, ...]:
@@ -221,7 +223,8 @@ class RunSummary:
     """A run in one line of a list.
 
     `alive` as in `RunHistory`; an open run that is not alive was cut off. `calls`, `in_doubt` (writes that
-    may have happened), `open_holds` and `findings` are counts, `stop` the reason of the stop.
+    may have happened), `open_holds` and `findings` are counts, `stop` the reason of the stop, `would_stop`
+    the stop that it was spared because it was only observed.
     """
 
     run: RunRecord
@@ -234,6 +237,7 @@ class RunSummary:
     verdict: VerdictKind | None
     findings: int
     lost: int
+    would_stop: Stop | None
 
     @property
     def open(self) -> bool:

@@ -12,11 +12,12 @@ import gzip
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from guardrail.calls import Effect
+from guardrail.declare.faults import dotted
 from guardrail.errors import GuardrailError
 
 M = TypeVar("M", bound=BaseModel)
@@ -172,8 +173,15 @@ def _keys(path: Path, tables: Iterable[Tables], changes: Iterable[RowChange]) ->
             else:
                 keys[change.table] = key
     for name in unknown.keys() - keys.keys():
-        raise RecordedRunsError(f"{path}: the table {name} is changed, but nothing says what its key is")
+        raise RecordedRunsError(
+            f"{path}: the table {name} is changed, but nothing says what its key is: give the table in {_declaring(path)}"
+        )
     return keys
+
+
+def _declaring(path: Path) -> str:
+    """The file that tells the keys of tables, and whether it is missing."""
+    return "database.json" if path.with_name("database.json").exists() else "database.json, which is missing"
 
 
 def _shown_key(change: RowChange) -> tuple[str, ...] | None:
@@ -219,8 +227,24 @@ def _whole(path: Path, model: type[M]) -> M:
         raise RecordedRunsError(f"{path}: {_short(error)}") from error
 
 
+_SAID: Final = {
+    "missing": "is missing",
+    "model_type": "must be an object",
+    "mapping_type": "must be an object",
+    "tuple_type": "must be a list",
+    "string_type": "must be a text",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+}
+"""What is said of a value instead of the validator's own words, which are those of Python."""
+
+
 def _short(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        said = _SAID.get(first["type"]) or first["msg"].replace("Input should be", "must be")
+        place = dotted(first["loc"])
+        return f"{place}: {said}" if place else f"it {said}"
+    if isinstance(error, json.JSONDecodeError):
+        return f"it is no JSON: {error}"
     return "it is nested too deeply to be read" if isinstance(error, RecursionError) else str(error)

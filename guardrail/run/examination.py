@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from guardrail.declare.contracts import Watch
+from guardrail.declare.faults import suggestion
 from guardrail.errors import StoreError
 from guardrail.run.contracts import LiveContract, LiveWatch
+from guardrail.run.fitting import named_columns
 from guardrail.run.live import Live
 from guardrail.stores.store import Remark, Store, Table
 
@@ -43,6 +45,7 @@ def _of_tasks(live: Live) -> Iterator[Remark]:
         else:
             assert contract is not None
             yield from _of_watches(contract, tables)
+            yield from _of_changes(contract, tables)
 
 
 def _tables(store: Store) -> Tables | None:
@@ -57,19 +60,57 @@ def _of_watches(contract: LiveContract, tables: Mapping[str, Tables]) -> Iterato
     for watch in contract.watched or ():
         found = tables.get(watch.store)
         if found is not None:
-            yield from _of_watch(f"tasks.{contract.name}.watch.{watch.place}", watch, found.get(watch.table.casefold()))
+            yield from _of_watch(contract, watch, found)
 
 
-def _of_watch(place: str, watch: LiveWatch, table: Table | None) -> Iterator[Remark]:
-    if table is None:
-        yield Remark("error", place, f"there is no table {watch.table} in {watch.store}")
-        return
-    if watch.key is None and not table.key:
-        yield Remark("error", place, "nothing tells its rows apart: declare a key")
-    known = {column.casefold() for column in (*table.columns, *(table.key or ()))}
-    unknown = [column for column in _named(watch.declared, watch.key or ()) if column.casefold() not in known]
-    if unknown:
-        yield Remark("error", place, f"the table has no column {', '.join(unknown)}")
+def _of_watch(contract: LiveContract, watch: LiveWatch, tables: Tables) -> Iterator[Remark]:
+    place, table = f"tasks.{contract.name}.watch.{watch.place}", tables.get(watch.table.casefold())
+    if table is not None:
+        if watch.key is None and not table.key:
+            yield Remark("error", place, "nothing tells its rows apart: declare a key")
+        yield from _of_columns(place, watch.place, table, _named(watch.declared, watch.key or ()))
+    elif watch.place in (contract.task.watch or ()):  # one that is only expected to change is told of as that
+        yield _missing(place, watch.place, tables)
+
+
+def _of_changes(contract: LiveContract, stores: Mapping[str, Tables]) -> Iterator[Remark]:
+    """Of the tables and columns that the task expects or allows to change."""
+    place = f"tasks.{contract.name}"
+    for name, columns in _changed(contract).items():
+        store, _, table = name.partition(".")
+        tables = stores.get(store, {})
+        found = tables.get(table.casefold())
+        if found is not None:
+            yield from _of_columns(place, name, found, columns)
+        elif store in stores and name not in (contract.task.watch or ()):
+            yield _missing(place, name, tables)
+
+
+def _changed(contract: LiveContract) -> dict[str, list[str]]:
+    """The tables that are expected or allowed to change, each with the columns that are named of it."""
+    columns: dict[str, list[str]] = {}
+    for branch in contract.contract.branches:
+        for table in (*(e.table for e in branch.expected), *(a.table for a in branch.allowed)):
+            columns.setdefault(table, [])
+        for table, column in named_columns(branch):
+            columns[table].append(column)
+    return columns
+
+
+def _missing(place: str, name: str, tables: Tables) -> Remark:
+    store, _, table = name.partition(".")
+    advice = suggestion(table, [known.name for known in tables.values()], "its tables are")
+    return Remark("error", place, f"there is no table {table} in {store}{f' ({advice})' if advice else ''}")
+
+
+def _of_columns(place: str, name: str, table: Table, columns: Iterable[str]) -> Iterator[Remark]:
+    """Of named columns that the table does not have; names are compared without case."""
+    known = (*table.columns, *(table.key or ()))
+    folded = {column.casefold() for column in known}
+    for column in dict.fromkeys(columns):
+        if column.casefold() not in folded:
+            advice = suggestion(column, known, "its columns are")
+            yield Remark("error", place, f"{name} has no column {column}{f' ({advice})' if advice else ''}")
 
 
 def _named(watch: Watch, key: tuple[str, ...]) -> Iterator[str]:

@@ -27,7 +27,7 @@ def misfits(contract: Contract, pictures: Mapping[str, Picture | Unanswered]) ->
 
 def _unknown(contract: Contract, pictures: Mapping[str, Picture | Unanswered]) -> Iterator[tuple[str, str, str]]:
     for branch in contract.branches:
-        for table, column in _named(branch):
+        for table, column in named_columns(branch):
             picture = pictures.get(table)
             ignored = contract.watch(table).ignore
             if not isinstance(picture, Picture) or column in ignored:
@@ -37,7 +37,8 @@ def _unknown(contract: Contract, pictures: Mapping[str, Picture | Unanswered]) -
                 yield table, column, f" ({near})" if near else ""
 
 
-def _named(branch: Branch) -> Iterator[tuple[str, str]]:
+def named_columns(branch: Branch) -> Iterator[tuple[str, str]]:
+    """The columns that its expectations and allowances name, each with its table."""
     for expected in branch.expected:
         yield from ((expected.table, column) for column in (*expected.key, *expected.values))
     for allowed in branch.allowed:

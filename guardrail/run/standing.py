@@ -125,7 +125,7 @@ class Standing:
 
     def overlook(self, step: Step, error: Exception) -> None:
         """A precondition could not be checked while the run is only observed: name the stop, and go on."""
-        self._note_failure(step.call, step, error)
+        step.barrier = self._note_failure(step.call, step, error)
 
     def intend(self, step: Step) -> None:
         """Record durably that a write is about to run; raises `LedgerError`, and then the write does not run."""

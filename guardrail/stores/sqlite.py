@@ -88,7 +88,7 @@ class SqliteStore:
     def _remarks_on_source(self, tables: Sequence[Table]) -> Iterator[Remark]:
         if isinstance(self._source, File) and os.access(self._source.path, os.W_OK):
             text = f"{self._source.path} may be written by this process; only the guard's own connections cannot"
-            yield Remark("warning", self.name, text)
+            yield Remark("note", self.name, text)
         if not tables:
             yield Remark("warning", self.name, "it has no tables; is it the right database?")
 

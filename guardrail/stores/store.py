@@ -66,9 +66,12 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What `doctor` tells about a store: `place` is the store or `store.table`; an `error` makes checks fail."""
+    """What `doctor` tells about a store: `place` is the store or `store.table`.
 
-    level: Literal["warning", "error"]
+    An `error` makes checks fail, a `warning` may; a `note` says what is so and need not be mended.
+    """
+
+    level: Literal["note", "warning", "error"]
     place: str
     text: str
 

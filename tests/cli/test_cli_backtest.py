@@ -194,6 +194,34 @@ tools:
     assert (told["policy"], stopped(told)) == ("balanced", ["empty-list", "went-on"])
 
 
+def test_the_heading_names_the_file_of_the_policy(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("version: 1\nname: own\n", "utf-8")
+    assert command("backtest", folder, "--policy", "own.yaml").lines[0].startswith("recorded under own of own.yaml: ")
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('{"run_id": "a", "task_id": "refund", "calls": []}', "runs.jsonl:1: passed: is missing"),
+        ('{"run_id": "a", "task_id": "refund", "passed": 3, "calls": []}', "passed: must be true or false"),
+        ('{"run_id": "a", "task_id": "refund", "passed": true, "calls": [{"args": {}}]}', "calls[0].tool: is missing"),
+        ('{"run_id": "a", "task_id": "refund", "passed": true, "calls": {}}', "calls: must be a list"),
+        ("[]", "runs.jsonl:1: it must be an object"),
+        ("{", "runs.jsonl:1: it is no JSON"),
+    ],
+)
+def test_a_line_that_is_no_run_is_told_in_plain_words(folder: Path, line: str, why: str) -> None:
+    (folder / "runs.jsonl").write_text(f"{line}\n", "utf-8")
+    ended = command("backtest", folder)
+    assert (ended.code, ended.out) == (2, "")
+    assert why in ended.err
+
+
+def test_a_table_of_unknown_key_is_told_where_to_give_it(folder: Path) -> None:
+    (folder / "database.json").unlink()
+    assert "give the table in database.json, which is missing" in command("backtest", folder).err
+
+
 def test_only_so_many_runs_are_replayed(folder: Path) -> None:
     assert command("backtest", folder, "--limit", 2, "--json").json["runs"] == 2
 

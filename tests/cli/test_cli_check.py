@@ -80,6 +80,15 @@ def test_a_file_that_is_not_there_is_misuse_and_says_what_to_do(project: Project
     assert "Traceback" not in ended.err
 
 
+def test_the_file_can_be_named_as_everywhere(project: Project) -> None:
+    assert command("check", "--config", "guardrail.yaml", "--json").json["ok"] is True
+    ended = command("check", "nowhere.yaml")
+    assert "name it with `guardrail check FILE`" in ended.err
+    both = command("check", "guardrail.yaml", "--config", "guardrail.yaml")
+    assert (both.code, both.out) == (2, "")
+    assert "one of them" in both.err
+
+
 def test_a_store_that_cannot_be_opened_is_a_mistake(project: Project) -> None:
     project.replace("sqlite:///shop.db", "sqlite:///:memory:")
     ended = command("check")

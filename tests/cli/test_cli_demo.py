@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from html import unescape
@@ -26,12 +28,15 @@ VERDICTS = {
     "timeout": "verified",
 }
 FOLDER = Path("guardrail-demo")
+PATH = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+"""Where the program is found by its name."""
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working directory."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", PATH)
     return tmp_path
 
 
@@ -181,6 +186,32 @@ def test_it_says_where_to_look_next() -> None:
     assert f"{FOLDER}/trace.jsonl" in shown
 
 
+@pytest.fixture
+def elsewhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Python in a folder below, whose programs are on no path."""
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setattr("sys.executable", str(folder / ".venv" / "bin" / "python"))
+    programs = folder / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    return programs
+
+
+def next_look() -> str:
+    """The command that the demo names for a look into the ledger."""
+    [line] = [line for line in command("demo").lines if line.startswith("ledger")]
+    return line.removeprefix("ledger").strip()
+
+
+def test_a_program_that_is_on_no_path_is_named_by_its_place(elsewhere: Path) -> None:
+    program = elsewhere / "guardrail"
+    program.touch(0o755)
+    assert next_look().startswith(".venv/bin/guardrail runs show wrong-amount --ledger ")
+
+
+def test_without_a_program_the_module_is_named(elsewhere: Path) -> None:
+    assert next_look().startswith(".venv/bin/python -m guardrail runs show wrong-amount --ledger ")
+
+
 def test_a_process_ends_well_without_colours_where_nobody_sees_them(folder: Path) -> None:
     ended = process("demo", folder=folder, FORCE_COLOR="1")
     assert (ended.code, ended.err) == (Exit.GOOD, "")
@@ -195,7 +226,7 @@ def test_a_terminal_gets_colours_unless_it_wants_none(folder: Path) -> None:
 
 
 def test_a_terminal_that_knows_only_ascii_gets_only_ascii(folder: Path) -> None:
-    ended = process("demo", folder=folder, PYTHONIOENCODING="ascii")
+    ended = process("demo", folder=folder, PYTHONIOENCODING="ascii", PATH=PATH)
     assert (ended.code, ended.err) == (Exit.GOOD, "")
     assert ended.out.isascii()
     assert "\\u" not in ended.out

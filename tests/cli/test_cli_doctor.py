@@ -34,7 +34,7 @@ def test_remarks_are_shown_in_a_table(project: Project) -> None:
     assert ended.code == 1
     rows = [line for line in ended.lines if "shop.db may be written" not in line]
     assert rows[0].split() == ["where", "what"]
-    assert ended.lines[-1] == "guardrail.yaml: 1 error, 2 warnings"
+    assert ended.lines[-1] == "guardrail.yaml: 1 error, 1 warning"
     assert max(map(len, ended.lines)) <= 80
 
 
@@ -47,7 +47,7 @@ def test_a_watched_table_that_is_not_there_is_an_error(project: Project) -> None
             {
                 "level": "error",
                 "place": "tasks.refund_order.watch.shop.refund",
-                "text": "there is no table refund in shop",
+                "text": "there is no table refund in shop (did you mean `refunds`?)",
             }
         ]
     )
@@ -55,7 +55,76 @@ def test_a_watched_table_that_is_not_there_is_an_error(project: Project) -> None
 
 def test_a_column_that_is_not_there_is_an_error(project: Project) -> None:
     project.replace("ignore: [updated_at]", "ignore: [updatedat]")
-    assert places(project, "error") == ["tasks.refund_order.watch.shop.orders"]
+    assert errors() == [
+        ("tasks.refund_order.watch.shop.orders", "shop.orders has no column updatedat (did you mean `updated_at`?)")
+    ]
+
+
+def errors() -> list[tuple[str, str]]:
+    """The errors: where, and what."""
+    remarks = command("doctor", "--json").json["remarks"]
+    return [(remark["place"], remark["text"]) for remark in remarks if remark["level"] == "error"]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ("key: {id: $order_id}", "key: {idd: $order_id}", "shop.orders has no column idd (did you mean `id`?)"),
+        (
+            "values: {status: refunded}",
+            "values: {statu: done}",
+            "shop.orders has no column statu (did you mean `status`?)",
+        ),
+        ("amount: $amount}", "amuont: $amount}", "shop.refunds has no column amuont (did you mean `amount`?)"),
+        (
+            "- inserted: shop.refunds",
+            "- inserted: shop.refnds",
+            "there is no table refnds in shop (did you mean `refunds`?)",
+        ),
+    ],
+)
+def test_a_change_is_looked_up_in_the_store(project: Project, right: str, wrong: str, said: str) -> None:
+    project.replace(right, wrong)
+    assert errors() == [("tasks.refund_order", said)]
+
+
+@pytest.mark.parametrize("watch", ["", "    watch: {shop.orders: {key: id}}\n"])
+def test_what_is_allowed_in_an_alternative_is_looked_up_in_the_store(project: Project, watch: str) -> None:
+    project.write(
+        f"""\
+version: 1
+stores: {{shop: {{url: "sqlite:///shop.db"}}}}
+tasks:
+  tidy:
+{watch}    any_of:
+      some:
+        expect: nothing
+        allow:
+          - {{updated: shop.orders, columns: [statu], values: {{stat: x}}}}
+          - {{deleted: shop.order_notes}}
+"""
+    )
+    assert [text.partition(" (")[0] for _, text in errors()] == [
+        "shop.orders has no column statu",
+        "shop.orders has no column stat",
+        "there is no table order_notes in shop",
+    ]
+
+
+def test_names_in_the_store_are_compared_without_case(project: Project) -> None:
+    project.replace("key: {id: $order_id}", "key: {ID: $order_id}")
+    project.replace("values: {status: refunded}", "values: {STATUS: refunded}")
+    project.replace("ignore: [updated_at]", "ignore: [Updated_At]")
+    assert errors() == []
+
+
+def test_that_this_process_may_write_the_database_is_a_note_and_no_warning(project: Project) -> None:
+    ended = command("doctor", "--json")
+    notes = [remark["place"] for remark in ended.json["remarks"] if remark["level"] == "note"]
+    assert (notes, ended.json["warnings"], ended.code) == (["shop"], 0, 0)
+    shown = command("doctor")
+    assert "may be written by this process" in " ".join(shown.out.split())
+    assert shown.lines[-1] == "guardrail.yaml: all is well"
 
 
 def test_a_database_that_is_away_is_an_error_told_once(project: Project) -> None:

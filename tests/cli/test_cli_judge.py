@@ -62,6 +62,7 @@ def test_a_success_is_allowed() -> None:
             "action": "allow",
             "policy": "balanced",
             "mode": "enforce",
+            "note": "",
         }
     )
 
@@ -104,6 +105,23 @@ def test_what_the_tool_says_cannot_act_on_the_terminal() -> None:
 def test_secrets_in_a_message_are_redacted() -> None:
     ended = command("judge", "--json", input='{"error": "wrong password=hunter2 for bob"}')
     assert "hunter2" not in ended.out
+
+
+def test_a_tool_of_which_nothing_is_declared_is_told(project: Project) -> None:
+    ended = command("judge", "--tool", "lookup_ordr", input="[]")
+    assert ended.lines[-1] == "note       no tool lookup_ordr is declared (did you mean `lookup_order`?)"
+    assert (
+        command("judge", "--tool", "lookup_ordr", "--json", input="[]").json["note"].startswith("no tool lookup_ordr")
+    )
+    assert command("judge", "--tool", "lookup_order", "--json", input="[]").json["note"] == ""
+    assert command("judge", "--json", input="[]").json["note"] == ""
+
+
+@pytest.mark.parametrize("result", ['{"ok": true}', f'{{"long": "{"x" * 5000}"}}'])
+def test_a_result_in_the_place_of_a_file_is_told_how_to_be_given(result: str) -> None:
+    ended = command("judge", result)
+    assert (ended.code, ended.out) == (2, "")
+    assert "pipe the result to `guardrail judge -`" in ended.err
 
 
 @pytest.mark.parametrize("file", ["nowhere.json", "."])

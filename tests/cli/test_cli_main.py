@@ -47,6 +47,11 @@ def test_every_command_has_help_and_json(name: str) -> None:
     assert "--json" in ended.out or name == "runs"
 
 
+@pytest.mark.parametrize("names", [(), ("check",), ("runs",), ("runs", "list")])
+def test_help_has_its_short_name(names: tuple[str, ...]) -> None:
+    assert command(*names, "-h") == command(*names, "--help")
+
+
 @pytest.mark.parametrize("how", ["--version", "--help"])
 def test_what_is_heavy_is_not_imported_to_say_what_there_is(how: str, project: Project) -> None:
     script = f"""

@@ -6,13 +6,15 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from inline_snapshot import snapshot
 
-from guardrail.calls import Action, Effect, Outcome
+from guardrail import Guard, Run
+from guardrail.calls import Action, Effect, Outcome, Stop
 from guardrail.ledger.ledger import Ledger
 from guardrail.ledger.processes import this_host
 from guardrail.ledger.records import (
@@ -175,6 +177,73 @@ def test_a_run_that_was_cut_off_is_shown_with_its_write_in_doubt(story: Story) -
     assert command("runs", "show", "refund-17", "--json").json["writes_in_doubt"] == [1]
 
 
+def test_a_write_in_doubt_of_a_verified_run_was_made_once(story: Story) -> None:
+    story.open("refund-17")
+    story.made(story.call("refund-17", 1, "refund_order", "write", "{}"), "in_doubt", "hold")
+    story.ledger.close_run(VerdictRecord("refund-17", "verified", "", 1, None, 1, BEGAN + 5.2))
+    said = "call 1 (refund_order) was in doubt; the state is verified, so what the task wants was done, once"
+    assert f"  ✓ {said}" in command("runs", "show", "refund-17").lines
+
+
+# Runs that are only observed.
+
+
+@contextmanager
+def going_on(project: Project, mode: str) -> Generator[Run]:
+    """An observed run in which a note is written though the order could not be cancelled; it ends with the block."""
+    project.replace("version: 1\n", f"version: 1\n{mode}\n")
+    with Guard.load(project.file) as guard, guard.run("is_paid", inputs={"order_id": 18}, id="ticket-9") as run:
+        lookup, cancel, note = run.wrap(project.shop.lookup_order, project.shop.cancel_order, project.shop.note_order)
+        lookup(18)
+        cancel(18)
+        note(18, "cancelled")
+        guard.ledger.flush()
+        yield run
+
+
+def went_on(project: Project, mode: str) -> Stop | None:
+    """Such a run to its end; gives the stop that it was spared."""
+    with going_on(project, mode) as run:
+        pass
+    return run.would_stop
+
+
+@pytest.mark.parametrize(
+    ("mode", "came_to"),
+    [
+        ("mode: observe", "would stop: write under hold at call 3"),
+        ("mode: observe\npolicy: strict", "would stop: rejected at call 2"),
+    ],
+)
+def test_an_observed_run_tells_where_it_would_have_been_stopped(project: Project, mode: str, came_to: str) -> None:
+    spared = went_on(project, mode)
+    assert spared is not None
+    listed = " ".join(command("runs", "list").out.split())
+    assert came_to in listed
+    told = {"reason": spared.reason, "call": spared.call, "tool": spared.tool, "detail": spared.detail}
+    assert command("runs", "list", "--json").json["runs"][0]["would_stop"] == told
+    assert command("runs", "show", "ticket-9", "--json").json["would_stop"] == told
+    shown = command("runs", "show", "ticket-9")
+    assert f"□ would have been {spared}" in shown.lines
+    assert shown.out.count(f"would have been {spared}") == 1
+
+
+def test_an_observed_run_that_goes_on_tells_where_it_would_have_been_stopped(project: Project) -> None:
+    with going_on(project, "mode: observe"):
+        told = command("runs", "list", "--json").json["runs"][0]["would_stop"]
+    assert told == {"reason": "write_under_hold", "call": 3, "tool": "note_order", "detail": ""}
+
+
+def test_an_observed_run_tells_that_the_guard_itself_would_have_stopped_it(project: Project) -> None:
+    project.replace(
+        "lookup_order: {effect: read}", "lookup_order: {effect: read, requires: [{cel: 'args.no.thing > 0'}]}"
+    )
+    spared = went_on(project, "mode: observe")
+    assert spared is not None
+    told = command("runs", "list", "--json").json["runs"][0]["would_stop"]
+    assert (told["reason"], told["call"], told["detail"]) == (spared.reason, spared.call, spared.detail)
+
+
 def test_a_call_of_a_run_that_goes_on_is_running(story: Story) -> None:
     story.open_here("refund-17")
     story.ledger.intend(story.call("refund-17", 1, "refund_order", "write", "{}"))
@@ -230,6 +299,8 @@ def test_a_list_can_be_narrowed(story: Story) -> None:
     assert listed("--task", "refund_order") == ["refund-17"]
     assert listed("--verdict", "stopped") == ["refund-17"]
     assert listed("--verdict", "verified") == []
+    for written in ("silent-failure", "silent failure", "Silent_Failure"):
+        assert listed("--verdict", written) == []
     assert len(listed("--limit", 1)) == 1
 
 
@@ -252,6 +323,7 @@ def test_a_list_as_json(story: Story) -> None:
                     "writes_in_doubt": 0,
                     "open_holds": 1,
                     "stop": "write_under_hold",
+                    "would_stop": None,
                     "records_lost": 0,
                     "trace_id": "4bf92f3577b34da6",
                 }
@@ -267,7 +339,9 @@ def test_no_runs_are_no_error(story: Story) -> None:
 
 
 def test_an_unknown_verdict_is_misuse(project: Project) -> None:
-    assert command("runs", "list", "--verdict", "good").code == 2
+    ended = command("runs", "list", "--verdict", "good")
+    assert ended.code == 2
+    assert "silent_failure" in ended.err
 
 
 # Deleting.
@@ -282,16 +356,25 @@ def test_a_run_is_deleted_by_its_id(story: Story) -> None:
 def test_old_runs_are_deleted_and_open_ones_stay(story: Story) -> None:
     tell_all(story)
     story.open_here("ticket-9")
-    told = command("runs", "delete", "--older-than", "0m", "--json")
+    told = command("runs", "delete", "--older-than", "0m", "--yes", "--json")
     assert (told.code, told.json) == (0, {"deleted": 1})
     assert [run["id"] for run in command("runs", "list", "--json").json["runs"]] == ["ticket-9"]
 
 
-def test_who_cannot_be_asked_must_have_agreed(story: Story) -> None:
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_who_cannot_be_asked_must_have_agreed(story: Story, options: list[str]) -> None:
     tell_all(story)
-    ended = command("runs", "delete", "refund-17")
+    ended = command("runs", "delete", "refund-17", *options)
     assert (ended.code, ended.out) == (2, "")
     assert "say --yes" in ended.err
+    assert command("runs", "show", "refund-17").code == 0
+
+
+def test_who_wants_json_is_not_asked(story: Story, project: Project) -> None:
+    tell_all(story)
+    story.ledger.flush()
+    ended = on_terminal("runs", "delete", "refund-17", "--json", folder=project.folder, typed="y\n")
+    assert (ended.code, "say --yes" in ended.out) == (2, True)
     assert command("runs", "show", "refund-17").code == 0
 
 

@@ -66,7 +66,7 @@ def test_a_table_that_cannot_be_read_is_named(database: Database) -> None:
 def test_doctor_warns_of_a_writable_file_and_of_missing_keys(database: Database) -> None:
     path = database("CREATE TABLE heap (a); CREATE TABLE good (id INTEGER PRIMARY KEY);")
     assert open_store("shop", path, 5).examine() == (
-        Remark("warning", "shop", f"{path} may be written by this process; only the guard's own connections cannot"),
+        Remark("note", "shop", f"{path} may be written by this process; only the guard's own connections cannot"),
         Remark(
             "warning",
             "shop.heap",

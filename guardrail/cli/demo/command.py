@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -38,7 +41,22 @@ def demo(
     if json:
         print_json(_document(place, played))
     else:
-        show(Screen(), place, played)
+        show(Screen(), place, played, _program())
+
+
+def _program() -> str:
+    """How the command line is called from here: by its name, its path, or as a module of the running Python."""
+    if which("guardrail") is not None:
+        return "guardrail"
+    python = Path(sys.executable)
+    program = python.with_name("guardrail")
+    return shlex.quote(_from_here(program)) if program.is_file() else f"{shlex.quote(_from_here(python))} -m guardrail"
+
+
+def _from_here(path: Path) -> str:
+    """A path below the working directory relative to it, any other as it is."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def _document(place: Place, played: Sequence[Played]) -> dict[str, Any]:

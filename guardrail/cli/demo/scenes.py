@@ -48,8 +48,8 @@ ASCII: Final = Signs("+", "x", "?", "#", ('"', '"'), "->")
 """For a terminal whose encoding has no others."""
 
 
-def show(console: Console, place: Place, played: Sequence[Played]) -> None:
-    """Show all runs and what they left."""
+def show(console: Console, place: Place, played: Sequence[Played], program: str = "guardrail") -> None:
+    """Show all runs and what they left; `program` is how the command line is called."""
     signs = ASCII if console.options.ascii_only else SIGNS
     console.print(shown("A support agent in a small shop: five customers, every tool call guarded."))
     for number, one in enumerate(played, 1):
@@ -57,7 +57,7 @@ def show(console: Console, place: Place, played: Sequence[Played]) -> None:
     console.print()
     console.print(_summary(played))
     console.print()
-    for name, what in _further(place):
+    for name, what in _further(place, program):
         console.print(Text.assemble(shown(f"{name:8}", "dim"), what), soft_wrap=True)
 
 
@@ -188,8 +188,8 @@ def _row(played: Played) -> Sequence[Cell]:
     )
 
 
-def _further(place: Place) -> Iterator[tuple[str, Text]]:
-    yield "ledger", shown(f"guardrail runs show wrong-amount --ledger {shlex.quote(str(place.ledger))}", "bold")
+def _further(place: Place, program: str) -> Iterator[tuple[str, Text]]:
+    yield "ledger", shown(f"{program} runs show wrong-amount --ledger {shlex.quote(str(place.ledger))}", "bold")
     yield "trace", shown(f"{place.trace}, one OpenTelemetry span a line")
     yield "shop", shown(f"{place.shop}, as the five runs left it")
     yield "code", shown(f"{CODE} of the source: the same story, to copy")
