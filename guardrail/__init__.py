@@ -15,9 +15,9 @@ from guardrail.errors import (
     SilentFailure,
     StoreError,
 )
-from guardrail.run.checks import State
 from guardrail.run.guard import Guard
 from guardrail.run.run import Run
+from guardrail.verification.checks import State
 
 __all__ = [
     "CallRefused",

@@ -16,6 +16,7 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"declare", "stores", "ledger", "telemetry"}),
     frozenset({"judge", "decide", "state"}),
     frozenset({"call"}),
+    frozenset({"verification"}),
     frozenset({"run"}),
     frozenset({"guardrail"}),  # the package itself, which shows users what lies below
     frozenset({"trials", "recorded"}),

@@ -16,6 +16,11 @@ from guardrail.ledger.database import Execute, Purpose, Row, RowRefused
 from guardrail.ledger.migrations import MIGRATIONS, Migration
 
 _MARK = 0x67726C64  # "grld" in the file's header tells a ledger from another application's database
+_VERSION = (
+    "SELECT user_version, application_id, EXISTS (SELECT 1 FROM sqlite_master) "
+    "FROM pragma_user_version, pragma_application_id"
+)
+"""One statement, so that a process which takes a step in between is seen as a whole or not at all."""
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _REFUSED = (
     sqlite3.IntegrityError,
@@ -211,9 +216,8 @@ class SqliteDatabase:
 
     def _version(self, connection: sqlite3.Connection) -> int:
         """The schema's version, 0 for an empty file; `LedgerError` for what is no ledger, or too new."""
-        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        mark = int(connection.execute("PRAGMA application_id").fetchone()[0])
-        filled = connection.execute("SELECT EXISTS (SELECT 1 FROM sqlite_master)").fetchone()[0]
+        found: tuple[int, int, int] = connection.execute(_VERSION).fetchone()
+        version, mark, filled = found
         if mark != _MARK and (filled or version):
             raise LedgerError(f"{self.name} is another application's database: name another path for the ledger")
         if version > len(self._schema):

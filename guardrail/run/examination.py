@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from guardrail.declare.contracts import Watch
 from guardrail.declare.faults import suggestion
 from guardrail.errors import StoreError
-from guardrail.run.contracts import LiveContract, LiveWatch
-from guardrail.run.fitting import named_columns
 from guardrail.run.live import Live
 from guardrail.stores.store import Remark, Store, Table
+from guardrail.verification.contracts import LiveContract, LiveWatch
+from guardrail.verification.fitting import named_columns
 
 Tables = Mapping[str, Table]
 """A store's tables by name; names are folded, as databases tell them apart by their letters alone."""

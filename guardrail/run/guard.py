@@ -27,18 +27,18 @@ from guardrail.ledger.records import RunHistory, RunRecord
 from guardrail.ledger.transactions import RunTaken
 from guardrail.pictures import Picture
 from guardrail.run.history import holds_of, inputs_of, operations_of, stop_of
-from guardrail.run.inputs import Inputs
 from guardrail.run.journal import Journal
 from guardrail.run.live import Live, ledger_path
 from guardrail.run.run import Run, current
 from guardrail.run.standing import Standing
-from guardrail.run.verification import Verification
 from guardrail.run.wrapping import wrap
 from guardrail.stores.store import Store
 from guardrail.telemetry.canonical import canonical
 from guardrail.telemetry.logs import get_logger
 from guardrail.telemetry.redaction import snapshot, snapshot_text
 from guardrail.telemetry.traces import Telemetry
+from guardrail.verification.inputs import Inputs
+from guardrail.verification.verification import Verification
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -17,10 +17,10 @@ from guardrail.declare.policies import Policy, refined
 from guardrail.declare.tools import EarlierRequirement
 from guardrail.errors import ConfigurationError, Mistake, StoreError
 from guardrail.query.proof import Dialect
-from guardrail.run.contracts import LiveContract
 from guardrail.stores.opening import open_store
 from guardrail.stores.store import Store, Table
 from guardrail.telemetry.logs import get_logger
+from guardrail.verification.contracts import LiveContract
 
 MOST_TOOLS = 1_000
 """How many tools are kept compiled."""

@@ -13,11 +13,11 @@ from guardrail.call.drivers import complete
 from guardrail.calls import Verdict
 from guardrail.errors import GuardrailError
 from guardrail.ledger.ledger import Ledger
-from guardrail.run.inputs import Inputs
 from guardrail.run.live import Live
 from guardrail.run.verdicts import verdict_of
-from guardrail.run.verification import Verification
 from guardrail.telemetry.traces import Telemetry
+from guardrail.verification.inputs import Inputs
+from guardrail.verification.verification import Verification
 
 _WHY = "only the state of now was looked at"
 

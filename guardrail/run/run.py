@@ -20,9 +20,9 @@ from guardrail.calls import Stop, Verdict
 from guardrail.errors import GuardrailError, RunStopped, SilentFailure
 from guardrail.run.standing import Standing
 from guardrail.run.verdicts import verdict_of
-from guardrail.run.verification import Judged, Verification
 from guardrail.run.wrapping import completed, is_awaiting, wrap
 from guardrail.telemetry.redaction import redact_text
+from guardrail.verification.verification import Judged, Verification
 
 F = TypeVar("F", bound=Callable[..., Any])
 

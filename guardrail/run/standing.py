@@ -34,11 +34,11 @@ from guardrail.decide.operations import Operation
 from guardrail.decide.rules import Consequence, Refusal, after_user_turn, consequence, of_repeat, under_holds
 from guardrail.errors import LedgerError, RunNotOpen
 from guardrail.judge.result import open_value
-from guardrail.run.inputs import Inputs
 from guardrail.run.journal import Journal
 from guardrail.run.writes import Named, Writes
 from guardrail.stores.store import Store
 from guardrail.telemetry.redaction import hidden_values, redact_text, snapshot_text
+from guardrail.verification.inputs import Inputs
 
 MOST_OTHERS = 10
 """How many stops of calls beside the one that ended the run are kept."""

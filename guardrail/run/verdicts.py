@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guardrail.calls import Finding, Stop, Verdict, VerdictKind
-from guardrail.run.verification import Judged
+from guardrail.verification.verification import Judged
 
 UNSEEN = (
     "a write of the run came out well, and nothing that was expected is visible to another connection: "

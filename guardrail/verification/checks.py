@@ -14,8 +14,6 @@ from guardrail.declare.values import Given, Value
 from guardrail.errors import StoreError
 from guardrail.pictures import Answer, Picture, Rows, Unanswered
 from guardrail.query.proof import prove
-from guardrail.run.contracts import ExpectedRows, LiveCheck, LiveContract
-from guardrail.run.looks import Answers, summary
 from guardrail.state.comparison import Comparison, Incomparable
 from guardrail.state.matching import Cell, meets
 from guardrail.state.scope import Scope, Unresolved
@@ -23,6 +21,8 @@ from guardrail.state.unknown import UNKNOWN
 from guardrail.stores.store import Ask, Store
 from guardrail.telemetry.looks import CheckOutcome, VerifyTrace
 from guardrail.telemetry.redaction import redact_text, snapshot
+from guardrail.verification.contracts import ExpectedRows, LiveCheck, LiveContract
+from guardrail.verification.looks import Answers, summary
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,6 @@ from guardrail.digests import Digest, digested_like
 from guardrail.errors import LedgerError, StoreError
 from guardrail.ledger.ledger import Ledger
 from guardrail.pictures import Key, Picture, Unanswered
-from guardrail.run.before import Before, restored, tables, taken, unknown
-from guardrail.run.checks import Checking, State, named_checks
-from guardrail.run.contracts import LiveContract
-from guardrail.run.fitting import misfits
-from guardrail.run.inputs import Inputs
-from guardrail.run.looks import Answers, Asked, look
 from guardrail.state.differences import unseen
 from guardrail.state.evidence import Evidence
 from guardrail.state.expectations import Verified, unsettled, verify
@@ -29,6 +23,12 @@ from guardrail.stores.store import Store
 from guardrail.telemetry.looks import VerifyTrace
 from guardrail.telemetry.secrecy import is_secret
 from guardrail.telemetry.traces import RunTrace
+from guardrail.verification.before import Before, restored, tables, taken, unknown
+from guardrail.verification.checks import Checking, State, named_checks
+from guardrail.verification.contracts import LiveContract
+from guardrail.verification.fitting import misfits
+from guardrail.verification.inputs import Inputs
+from guardrail.verification.looks import Answers, Asked, look
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 """How many seconds lie between two looks while the state settles: at first, and at most."""

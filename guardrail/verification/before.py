@@ -11,11 +11,11 @@ from typing import TypeAlias, cast
 from guardrail.call.needs import Need, Work
 from guardrail.declare.contracts import Watch
 from guardrail.pictures import Answer, Key, Picture, Rows, Unanswered
-from guardrail.run.contracts import LiveContract, LiveWatch
-from guardrail.run.looks import Answers, Asked, look
 from guardrail.state.expectations import keys_wanted
 from guardrail.stores.store import Store, Table
 from guardrail.telemetry.looks import Looker
+from guardrail.verification.contracts import LiveContract, LiveWatch
+from guardrail.verification.looks import Answers, Asked, look
 
 Found: TypeAlias = tuple[dict[str, object], ...]
 

@@ -1,0 +1,1 @@
+"""Verification: the live state before and after a run, held against the contract of its task."""
