@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from guardrail.cli.exits import Exit, Misuse
-from guardrail.cli.judging import Judged, judged, undeclared
+from guardrail.cli.judging import Judged, cut_off, judged, undeclared
 from guardrail.cli.labelled import OUTCOMES, Labelled, Measured, is_labelled, measure
 from guardrail.cli.options import Config, Json
 from guardrail.cli.places import chosen_file, live
@@ -61,8 +61,9 @@ def judge(
         if is_labelled(text):
             _report_all(file, measure(file, text, made, known), made.policy, wrong=wrong, json=json)
         else:
-            it = judged(made, tool or "tool", text.strip(), effect=known)
-            _report_one(it, made.policy, "" if tool is None else undeclared(made, tool), json=json)
+            it = judged(made, tool or "", text.strip(), effect=known)
+            notes = (undeclared(made, it.tool) if it.tool else "", cut_off(text.strip()))
+            _report_one(it, made.policy, "; ".join(filter(None, notes)), json=json)
             raise typer.Exit(Exit.GOOD if it.action == "allow" else Exit.WRONG)
 
 
@@ -87,7 +88,7 @@ def _report_one(it: Judged, policy: Policy, note: str, *, json: bool) -> None:
     rows += [("message", redact_text(judgement.message))] if judgement.message else []
     rows += [("not done", ", ".join(judgement.failed_items))] if judgement.failed_items else []
     rows += [("policy", joined(word(it.action, ACTIONS), f", by {policy.name} ({policy.mode})"))]
-    rows += [("judged as", f"a call of {it.tool}, {it.effect}")]
+    rows += [("judged as", f"a call of {it.tool or 'an unnamed tool'}, {it.effect}")]
     rows += [("note", shown(note, "yellow"))] if note else []
     Screen().print(grid(rows))
 
@@ -96,7 +97,7 @@ def judged_json(it: Judged) -> dict[str, Any]:
     """A judged result as plain data."""
     judgement = it.judgement
     return {
-        "tool": it.tool,
+        "tool": it.tool or None,
         "effect": it.effect,
         "outcome": judgement.outcome,
         "sign": judgement.sign,

@@ -49,6 +49,13 @@ def undeclared(made: Live, name: str) -> str:
     return f"no tool {name} is declared{f' ({advice})' if advice else ''}"
 
 
+def cut_off(text: str) -> str:
+    """What to know of a text that begins as JSON does and is none; empty for any other."""
+    if not text.startswith(("{", "[")) or not isinstance(_parsed(text), str):
+        return ""
+    return "it begins like JSON and is none (cut off?): read as text"
+
+
 def _declared(tool: LiveTool) -> Effect | None:
     """The effect that is declared; None where there is none, or where the arguments decide."""
     effect = tool.effect({})

@@ -7,7 +7,7 @@ from guardrail.verification.verification import Judged
 
 UNSEEN = (
     "a write of the run came out well, and nothing that was expected is visible to another connection: "
-    "was it committed, and to this database?"
+    "was it committed, to this database, and into a watched table?"
 )
 
 
@@ -27,8 +27,9 @@ def verdict_of(
     is the stop that a run which is only observed was spared.
     """
     kind = _kind(state, stop, agent_error)
+    failed = stop is not None or would is not None or open_holds > 0  # then that is why nothing is there
     reasons = (
-        _because(kind, state, agent_error) or (UNSEEN if written and _is_unseen(state) else ""),
+        _because(kind, state, agent_error) or (UNSEEN if written and not failed and _is_unseen(state) else ""),
         f"only observed, it would have been {would}" if would is not None else "",
     )
     return Verdict(

@@ -108,7 +108,7 @@ def _arguments(tool: Callable[..., Any]) -> Callable[[tuple[object, ...], dict[s
         found: dict[str, object] = dict(zip(names, args, strict=False))
         if len(args) > len(names):
             found[rest] = args[len(names) :]
-        return {**defaults, **kwargs, **found}
+        return {**found, **defaults, **kwargs, **found}  # first in the order of the signature
 
     return named
 

@@ -52,7 +52,7 @@ def test_a_success_is_allowed() -> None:
     assert ended.code == 0
     assert ended.json == snapshot(
         {
-            "tool": "tool",
+            "tool": None,
             "effect": "unknown",
             "outcome": "ok",
             "sign": "",
@@ -115,6 +115,13 @@ def test_a_tool_of_which_nothing_is_declared_is_told(project: Project) -> None:
     )
     assert command("judge", "--tool", "lookup_order", "--json", input="[]").json["note"] == ""
     assert command("judge", "--json", input="[]").json["note"] == ""
+
+
+@pytest.mark.parametrize(
+    ("result", "noted"), [('{"error": "no', True), ("[1] not", True), ('{"a": 1}', False), ("done", False)]
+)
+def test_a_result_that_begins_like_json_and_is_none_is_told(result: str, noted: bool) -> None:
+    assert ("cut off" in command("judge", "--json", input=result).json["note"]) is noted
 
 
 @pytest.mark.parametrize("result", ['{"ok": true}', f'{{"long": "{"x" * 5000}"}}'])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from guardrail import Guard, RunStopped, SilentFailure, Verdict
@@ -138,6 +140,19 @@ def test_the_hint_at_an_uncommitted_write_is_given_only_where_nothing_has_change
     with guard.run("refund_order", inputs=INPUTS) as run:
         run.wrap(shop.refund_order)(18, "19.90")
     assert run.verdict is not None
+    assert "committed" not in run.verdict.because
+
+
+@pytest.mark.parametrize("policy", ["observe", "balanced"])
+def test_the_hint_is_not_given_where_a_tool_had_said_no(guards: Guards, policy: str) -> None:
+    tools = {"refund_order": {"effect": "write"}, "note_fee": {"effect": "write"}}
+    with suppress(RunStopped), guards(policy=policy, tools=tools).run("refund_order", inputs=INPUTS) as run:
+        run.call("note_fee", {}, lambda: {"ok": True})
+        run.call("refund_order", {}, lambda: {"error": "the customer is blocked"})
+        if policy == "observe":
+            run.call("note_fee", {}, lambda: {"ok": True})
+    assert run.verdict is not None
+    assert run.verdict.kind in ("silent_failure", "stopped")
     assert "committed" not in run.verdict.because
 
 

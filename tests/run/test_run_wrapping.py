@@ -7,6 +7,7 @@ import contextlib
 import functools
 import gc
 import inspect
+import json
 import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Generator
@@ -28,6 +29,17 @@ class Fetcher:
 
     async def __call__(self, order_id: int) -> str:
         return await fetch(order_id)
+
+
+def test_arguments_are_recorded_in_the_order_of_the_signature(guard: Guard) -> None:
+    def pay(order_id: int, amount: str, note: str = "") -> None:
+        pass
+
+    with guard.run() as run:
+        run.wrap(pay)(17, "19.90", note="late")
+    history = guard.ledger.load_run(run.id)
+    assert history is not None
+    assert list(json.loads(history.calls[0].call.args)) == ["order_id", "amount", "note"]
 
 
 def test_a_guarded_tool_keeps_its_name_doc_and_signature(guard: Guard, shop: Shop) -> None:
