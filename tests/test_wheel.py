@@ -32,7 +32,8 @@ def built(source: Path, target: str, folder: Path) -> Path:
 
 def source_from_sdist(folder: Path) -> Path:
     with tarfile.open(built(CHECKOUT, "sdist", folder / "sdist")) as sdist:
-        sdist.extractall(folder / "source", filter="data")
+        sdist.extraction_filter = getattr(tarfile, "data_filter", None)  # Python before 3.11.4 has none
+        sdist.extractall(folder / "source")
     (source,) = (folder / "source").iterdir()
     return source
 

@@ -45,11 +45,14 @@ _OPENERS: Final = {TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType
 _ROOTS: Final = (exp.Select, exp.SetOperation, exp.Values, exp.Subquery)
 _DEEPER: Final = {TokenType.L_PAREN: 1, TokenType.L_BRACKET: 1, TokenType.R_PAREN: -1, TokenType.R_BRACKET: -1}
 
-_BLOCK: Final = r"/\*(?!M?!)(?:[^*/]|\*(?!/)|/(?!\*))*+\*/"
+# No two ways to read a text, so a failed match tries each character once. Possessive groups would say the same, but
+# Python before 3.11.5 matches them wrongly.
+_BLOCK: Final = r"/\*(?!M?!)(?:[^*/]|\*(?!/)|/(?!\*))*\*/"
+_LINE: Final = r"[^\n]*(?![^\n])"
 _BETWEEN: Final[dict[Dialect, re.Pattern[str]]] = {
-    "sqlite": re.compile(rf"(?:\s|{_BLOCK}|--[^\n]*+)*+"),
-    "postgres": re.compile(rf"(?:\s|{_BLOCK}|--[^\n]*+)*+"),
-    "mysql": re.compile(rf"(?:\s|{_BLOCK}|--(?=\s|$)[^\n]*+|\#[^\n]*+)*+"),
+    "sqlite": re.compile(rf"(?:\s|{_BLOCK}|--{_LINE})*"),
+    "postgres": re.compile(rf"(?:\s|{_BLOCK}|--{_LINE})*"),
+    "mysql": re.compile(rf"(?:\s|{_BLOCK}|--(?=\s|$){_LINE}|\#{_LINE})*"),
 }
 """What may stand between tokens: blanks, and comments that every server ends where the parser does."""
 _EXECUTABLE: Final = re.compile(r"/\*M?!")
