@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from itertools import accumulate
 from threading import local
 from typing import Final
 
@@ -43,7 +44,8 @@ _GRAMMARS: Final[dict[Dialect, Grammar]] = {"sqlite": GuardrailSQLite(), "postgr
 
 _OPENERS: Final = {TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN}
 _ROOTS: Final = (exp.Select, exp.SetOperation, exp.Values, exp.Subquery)
-_DEEPER: Final = {TokenType.L_PAREN: 1, TokenType.L_BRACKET: 1, TokenType.R_PAREN: -1, TokenType.R_BRACKET: -1}
+_BRACKETS: Final = {TokenType.L_PAREN: 1, TokenType.L_BRACKET: 1, TokenType.R_PAREN: -1, TokenType.R_BRACKET: -1}
+_CASES: Final = {TokenType.CASE: 1, TokenType.END: -1}
 
 # No two ways to read a text, so a failed match tries each character once. Possessive groups would say the same, but
 # Python before 3.11.5 matches them wrongly.
@@ -153,11 +155,11 @@ def _check_between(text: str, tokens: list[Token], dialect: Dialect) -> None:
 
 
 def _check_depth(tokens: list[Token]) -> None:
-    depth = 0
-    for token in tokens:
-        depth += _DEEPER.get(token.token_type, 0)
-        if depth > DEEPEST:
-            raise QueryRefused(f"brackets are nested deeper than {DEEPEST}; write it flatter")
+    # How deep the parser itself can go depends on the Python that runs it; each kind counts alone, for `end` may
+    # be a column as well.
+    for what, steps in (("brackets", _BRACKETS), ("CASE expressions", _CASES)):
+        if max(accumulate(steps.get(token.token_type, 0) for token in tokens)) > DEEPEST:
+            raise QueryRefused(f"{what} are nested deeper than {DEEPEST}; write it flatter")
 
 
 def _statement(text: str, tokens: list[Token], dialect: Dialect) -> exp.Expr:

@@ -90,6 +90,10 @@ def test_a_text_that_would_break_the_parser_is_refused(text: str, dialect: str) 
         prove(text, dialect)
 
 
+def test_many_cases_side_by_side_pass() -> None:
+    assert prove("SELECT " + ", ".join(["CASE WHEN 1 THEN 1 END"] * 100), "sqlite").rendered.count("CASE") == 100
+
+
 def test_running_out_of_stack_is_a_refusal() -> None:
     def deeper() -> None:
         try:
