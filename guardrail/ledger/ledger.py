@@ -294,7 +294,7 @@ class Ledger:
                 write_lost(execute, lost)
             work(execute, subject)
             self._database.commit()
-        except BaseException:
+        except BaseException:  # also an interrupt: no transaction may stay open, the entries still wait
             self._database.roll_back()
             raise
         del self._buffer[: len(entries)]

@@ -183,7 +183,7 @@ class SqliteDatabase:
         )
         try:
             self._prepare(connection)
-        except BaseException:
+        except BaseException:  # also an interrupt: nobody else has the connection to close it
             connection.close()
             raise
         return connection
@@ -237,7 +237,7 @@ class SqliteDatabase:
                 connection.execute(f"PRAGMA application_id = {_MARK}")
                 connection.execute(f"PRAGMA user_version = {step + 1}")
             connection.execute("COMMIT")
-        except BaseException:
+        except BaseException:  # also an interrupt: a step is taken whole or not at all
             connection.rollback()
             raise
 

@@ -160,7 +160,7 @@ class Run:
         self._begin(_is_generator(inspect.currentframe()))
         try:
             complete(self._opening(self))
-        except BaseException:
+        except BaseException:  # also an interrupt: `__exit__` is not called for what did not open
             self._finish()
             raise
         return self
@@ -181,7 +181,7 @@ class Run:
         self._begin(_is_generator(inspect.currentframe()))
         try:
             await acomplete(self._opening(self))
-        except BaseException:
+        except BaseException:  # also a cancellation: `__aexit__` is not called for what did not open
             self._finish()
             raise
         return self

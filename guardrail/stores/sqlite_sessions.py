@@ -107,7 +107,7 @@ class Session:
         try:
             self._confine()
             self._begin()
-        except BaseException:
+        except BaseException:  # also an interrupt: `__exit__` is not called for what did not open
             self._connection.close()
             raise
         return self
