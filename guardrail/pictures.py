@@ -1,4 +1,4 @@
-"""What a store answers: rows of a query, pictures of tables.
+"""What a store answers: rows of a query, pictures of tables, which tables there are.
 
 A picture is a table's state in one snapshot. Up to a limit it holds whole rows; above it, the key and
 a hash of each row as computed by the server, and whole rows only for the keys that were pinned.
@@ -52,6 +52,30 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """A table or view as the schema has it.
+
+    `key` names the columns that tell its rows apart (None: nothing does), `columns` all columns, `kinds` how
+    they compare, `generated` those that the database fills by itself. `rows` counts its rows up to the
+    asked limit plus one (None: not counted).
+    """
+
+    name: str
+    key: tuple[str, ...] | None
+    columns: tuple[str, ...]
+    kinds: Mapping[str, ColumnKind]
+    generated: frozenset[str] = frozenset()
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables of a store by name, without those of the database itself."""
+
+    tables: tuple[Table, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Picture:
     """A watched table's state in one snapshot.
 
@@ -90,4 +114,4 @@ class Unanswered:
     why: str
 
 
-Answer: TypeAlias = Rows | Picture | Unanswered
+Answer: TypeAlias = Rows | Picture | Tables | Unanswered

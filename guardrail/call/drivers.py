@@ -12,9 +12,9 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from guardrail.call.flow import Flow
 from guardrail.call.needs import Execute, Look, Need, Pause, Scope, Work
-from guardrail.call.threads import in_thread
 from guardrail.calls import Answer, Ending, Halted, Raised, Refused, Returned
 from guardrail.errors import CallRefused, RunHalted
+from guardrail.threads import in_thread
 
 T = TypeVar("T")
 Execution: TypeAlias = Callable[[], object]
@@ -126,7 +126,7 @@ async def _adone(need: Work | Look | Pause) -> Ending:
                 result = await in_thread(do)
                 return Returned(await cast("Awaitable[object]", result) if _is_awaitable(result) else result)
             case Look(store, questions):
-                return Returned(await in_thread(partial(store.look, questions)))
+                return Returned(await store.alook(questions))
             case Pause(seconds):
                 await asyncio.sleep(seconds)
                 return Returned(None)

@@ -16,9 +16,10 @@ from guardrail.declare.patterns import matches, tool_for
 from guardrail.declare.policies import Policy, refined
 from guardrail.declare.tools import EarlierRequirement
 from guardrail.errors import ConfigurationError, Mistake, StoreError
+from guardrail.pictures import Table
 from guardrail.query.proof import Dialect
 from guardrail.stores.opening import open_store
-from guardrail.stores.store import Store, Table
+from guardrail.stores.store import Store, tables_of
 from guardrail.telemetry.logs import get_logger
 from guardrail.verification.contracts import LiveContract
 
@@ -78,7 +79,7 @@ class Live:
 
     def _tables(self, store: str, most: int) -> tuple[Table, ...]:
         try:
-            return self.stores[store].tables(most)
+            return tables_of(self.stores[store], most)
         except StoreError:
             return ()
 

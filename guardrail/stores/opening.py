@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from guardrail.errors import StoreError
-from guardrail.stores.sqlite import SqliteStore
-from guardrail.stores.sqlite_sessions import Factory, File
+from guardrail.stores.sqlite.sessions import Factory, File
+from guardrail.stores.sqlite.store import SqliteStore
 from guardrail.stores.store import Store
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
