@@ -94,7 +94,8 @@ class Live:
         if name not in self.configuration.stores:
             known = ", ".join(self.configuration.stores) or "none"
             raise StoreError(f"there is no store {name} in the configuration; its stores are: {known}")
-        return open_store(name, where, seconds(self.configuration.stores[name].timeout))
+        declared = self.configuration.stores[name]
+        return open_store(name, where, seconds(declared.timeout), declared.dialect)
 
     def tool(self, name: str) -> LiveTool:
         """The live tool of this name; compiled when it is first asked for."""
