@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -184,7 +184,8 @@ class Verification:
 
     def _compared(self, contract: LiveContract, evidence: Evidence) -> Verified:
         self._untouched = evidence.after == evidence.before
-        return verify(contract.contract, evidence)
+        verified = verify(contract.contract, evidence)
+        return replace(verified, findings=(*verified.findings, *_blind(evidence.after)))
 
     def _created(self, contract: LiveContract, before: Before) -> Generator[Need, object, list[Finding]]:
         """A finding for each table that was created during the run, where all tables are watched."""
@@ -253,6 +254,14 @@ def _unseen(
         if isinstance(picture, Picture) and isinstance(earlier := before[place], Picture)
     }
     return {place: keys for place, keys in found.items() if keys}
+
+
+def _blind(after: Mapping[str, Picture | Unanswered]) -> Iterator[Finding]:
+    """A warning for each table of which the store's role may not see every row."""
+    for place, picture in after.items():
+        if isinstance(picture, Picture) and picture.hides_rows:
+            text = f"{place}: row-level security may hide rows from the store's role, and nothing is known of those"
+            yield Finding("check_error", place, text, warning=True)
 
 
 def _secret_columns(pictures: Iterable[Picture | Unanswered]) -> frozenset[str]:
