@@ -36,8 +36,8 @@ class Deadline:
 def deadline(descriptor: int, seconds: float) -> Generator[Deadline]:
     """Cut the connection with this descriptor off after so many seconds, unless the block has ended."""
     watched = Deadline(descriptor)
-    _clock.watch(watched, monotonic() + seconds)
     try:
+        _clock.watch(watched, monotonic() + seconds)
         yield watched
     finally:
         watched.close()
@@ -74,8 +74,8 @@ class _Clock:
             self._count += 1
             heappush(self._due, (when, self._count, deadline))
             if not self._is_running:
-                self._is_running = True
                 threading.Thread(target=self._run, name="guardrail-deadlines", daemon=True).start()
+                self._is_running = True
             elif self._due[0][2] is deadline:
                 self._changed.notify()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, Generic, TypeVar
 
 C = TypeVar("C")
@@ -22,32 +23,36 @@ class Idle(Generic[C]):
 
     def __init__(self, close: Callable[[C], object]) -> None:
         self._close = close
+        self._most = MOST_IDLE
         self._waiting: list[tuple[float, C]] = []
         self._process = os.getpid()
 
     def take(self) -> C | None:
         """A connection to be used again; None when there is none."""
         self._mind_forks()
-        while self._waiting:
-            since, connection = self._waiting.pop()
-            if time.monotonic() - since < LONGEST:
-                return connection
-            self._close(connection)
+        with suppress(IndexError):  # none is left; another thread may have taken the last one
+            while True:
+                since, connection = self._waiting.pop()
+                if time.monotonic() - since < LONGEST:
+                    return connection
+                self._close(connection)
         return None
 
     def give(self, connection: C) -> None:
         """Keep a connection, unless enough are kept."""
         self._mind_forks()
-        if len(self._waiting) >= MOST_IDLE:
+        if len(self._waiting) >= self._most:
             self._close(connection)
         else:
             self._waiting.append((time.monotonic(), connection))
 
     def clear(self) -> None:
-        """Close all that are kept."""
+        """Close all that are kept, and keep none from now on."""
+        self._most = 0
         self._mind_forks()
-        while self._waiting:
-            self._close(self._waiting.pop()[1])
+        with suppress(IndexError):
+            while True:
+                self._close(self._waiting.pop()[1])
 
     def _mind_forks(self) -> None:
         if self._process != os.getpid():

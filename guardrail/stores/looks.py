@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Protocol, TypeAlias, cast
 
 from guardrail.errors import StoreError
-from guardrail.pictures import Answer, ColumnKind, Key, Picture, Row, Rows, Table, Tables
+from guardrail.pictures import Answer, ColumnKind, Key, Picture, Row, Rows, Table, Tables, as_spelled
 from guardrail.query.proof import Dialect, Query
 from guardrail.stores.answers import answered, check_dialect, missing, unanswered
 from guardrail.stores.photographs import by_key, check_pinned, check_size, check_unique, fitted, keys
@@ -197,7 +197,8 @@ def look(questions: Sequence[Question], grammar: Grammar, store: str) -> Looking
     for number in range(len(flows)):
         go_on(number, None)
     while wanted:
-        batches = dict(wanted)
+        # What is the last of its question waits for the last batch of all, where it holds nobody up.
+        batches = {number: batch for number, batch in wanted.items() if not batch.last} or dict(wanted)
         every = Batch(
             [statement for batch in batches.values() for statement in batch.statements],
             last=all(batch.last for batch in batches.values()),
@@ -263,7 +264,11 @@ def _number(result: Result) -> int:
 def _picture(question: Photograph, grammar: Grammar) -> Generator[Batch, Sequence[Result], Picture]:
     described = grammar.described(question.table, (yield Batch(grammar.schema(question.table))))
     if described is None:
-        raise StoreError(missing(question.table, (yield from _names(grammar))))
+        names = yield from _names(grammar)
+        spelled = as_spelled(question.table, names)
+        if spelled == question.table:
+            raise StoreError(missing(question.table, names))
+        return (yield from _picture(replace(question, table=spelled), grammar))
     table = described.table
     key, names = fitted(question, table)
     check_pinned(question, key)
@@ -285,7 +290,8 @@ def _whole(
     """The whole rows by key; None where there are too many of them, and their hashes are to be kept."""
     most = question.most_rows if question.hashed is False else min(question.whole_rows, question.most_rows)
     scope = Scope(question.table, question.where, question.values)
-    [result] = yield Batch([grammar.select([column.read for column in columns], scope, most)])
+    select = grammar.select([column.read for column in columns], scope, most)
+    [result] = yield Batch([select], last=question.hashed is False)
     check_size(result.count, question.most_rows)
     return None if result.count > most else by_key(result.rows, key)
 
@@ -301,7 +307,7 @@ def _hashed(
         [*read[: len(key)], grammar.hash(columns)], scope, question.most_rows, _taking(found, len(key))
     )
     pinned = [
-        grammar.select(read, replace(scope, key=named), 1)
+        grammar.select(read, replace(scope, key=named), question.whole_rows)
         for values in question.pinned
         if (named := _named(columns, values)) is not None
     ]

@@ -7,23 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from math import ceil
+from time import monotonic
 from typing import Any, Final, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
-from psycopg import AsyncConnection, Connection, ProgrammingError
+from psycopg import AsyncConnection, Connection, ProgrammingError, errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
 from guardrail.errors import StoreError
+from guardrail.stores.deadlines import adeadline, deadline
 from guardrail.stores.idle import Idle
-from guardrail.stores.postgres.values import exactly
-from guardrail.stores.sources import Factory, Lease, Place, Source
+from guardrail.stores.sources import AsyncSource, Factory, Lease, Place
 
 Sync: TypeAlias = Connection[Any]
 Async: TypeAlias = AsyncConnection[Any]
@@ -35,7 +37,7 @@ MOST: Final = 10
 _BUSY: Final = f"all of its {MOST} connections were in use; raise the timeout, or give a pool of your own"
 
 
-def source(where: object, timeout: float) -> Source[Either]:
+def source(where: object, timeout: float) -> AsyncSource[Either]:
     """Where the connections come from: a URL, a connection, a pool, or a factory. Raises `StoreError`."""
     if isinstance(where, str):
         return Url(where, timeout)
@@ -48,7 +50,7 @@ def source(where: object, timeout: float) -> Source[Either]:
     raise StoreError(f"{type(where).__name__} is neither a URL, nor a psycopg connection, a pool, or a factory of one")
 
 
-def _made(made: object, timeout: float) -> Source[Either]:
+def _made(made: object, timeout: float) -> AsyncSource[Either]:
     """What a factory answered as a source; a new connection is for one look."""
     return New(cast("Any", made)) if isinstance(made, Connection | AsyncConnection) else source(made, timeout)
 
@@ -63,40 +65,50 @@ class Url:
         self._conninfo = _conninfo(url, timeout)
         self._idle: Idle[Sync] = Idle(Connection.close)
         self._gate = threading.BoundedSemaphore(MOST)
+        self._process = os.getpid()
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _InLoop] = WeakKeyDictionary()
+        weakref.finalize(self, self._idle.clear)
 
     @contextmanager
     def lease(self, patience: float) -> Generator[Lease[Sync]]:
         """See `Source`."""
-        if not self._gate.acquire(timeout=patience):
+        until = monotonic() + patience
+        gate = self._outside()
+        if not gate.acquire(timeout=patience):
             raise StoreError(_BUSY)
         try:
             kept = self._idle.take()
-            connection = kept or self._connected()
+            connection = kept or self._connected(until)
             try:
-                yield Lease(connection, _place(connection), kept is not None)
+                yield Lease(connection, _place(connection), kept is not None, own=True)
             finally:
                 (self._idle.give if _is_usable(connection) else Connection.close)(connection)
         finally:
-            self._gate.release()
+            gate.release()
 
     @asynccontextmanager
     async def alease(self, patience: float) -> AsyncGenerator[Lease[Async]]:
-        """See `Source`."""
+        """See `AsyncSource`."""
+        until = monotonic() + patience
         here = self._here()
         try:
-            await asyncio.wait_for(here.gate.acquire(), patience)
+            async with asyncio.timeout(patience):
+                await here.gate.acquire()
         except TimeoutError:
             raise StoreError(_BUSY) from None
         try:
             kept = here.idle.take()
-            connection = kept or await self._aconnected()
+            connection = kept or await self._aconnected(until)
             try:
-                yield Lease(connection, _place(connection), kept is not None)
+                yield Lease(connection, _place(connection), kept is not None, own=True)
             finally:
                 (here.idle.give if _is_usable(connection) else _finish)(connection)
         finally:
             here.gate.release()
+
+    async def found(self) -> Url:
+        """See `AsyncSource`."""
+        return self
 
     def for_run(self) -> Url:
         """See `Source`."""
@@ -105,29 +117,53 @@ class Url:
     def close(self) -> None:
         """See `Source`."""
         self._idle.clear()
-        for here in self._loops.values():
+        for here in list(self._loops.values()):
             here.idle.clear()
 
-    def _connected(self) -> Sync:
+    def _connected(self, until: float) -> Sync:
         connection = Connection.connect(self._conninfo, autocommit=True, prepare_threshold=None)
-        exactly(connection)
-        _may_prepare(connection, connection.execute(_PROCESS).fetchone())
+        try:
+            with deadline(connection.fileno(), until - monotonic()):
+                _may_prepare(connection, connection.execute(_PROCESS).fetchone())
+        except BaseException:  # also an interrupt
+            connection.close()
+            raise
         return connection
 
-    async def _aconnected(self) -> Async:
-        connection = await AsyncConnection.connect(self._conninfo, autocommit=True, prepare_threshold=None)
-        exactly(connection)
-        _may_prepare(connection, await (await connection.execute(_PROCESS)).fetchone())
+    async def _aconnected(self, until: float) -> Async:
+        try:
+            async with asyncio.timeout(until - monotonic()):
+                connection = await AsyncConnection.connect(self._conninfo, autocommit=True, prepare_threshold=None)
+        except TimeoutError:
+            raise errors.ConnectionTimeout("connection timeout expired") from None
+        try:
+            with adeadline(connection.fileno(), until - monotonic()):
+                _may_prepare(connection, await (await connection.execute(_PROCESS)).fetchone())
+        except BaseException:  # also a cancellation
+            _finish(connection)
+            raise
         return connection
+
+    def _outside(self) -> threading.BoundedSemaphore:
+        """The gate for those who block; what the threads of a parent hold is nothing to its child."""
+        if self._process != os.getpid():
+            self._process, self._gate = os.getpid(), threading.BoundedSemaphore(MOST)
+        return self._gate
 
     def _here(self) -> _InLoop:
         """What belongs to the running loop; its connections are closed when the loop is gone."""
         loop = asyncio.get_running_loop()
         here = self._loops.get(loop)
         if here is None:
+            self._forget_closed()
             here = self._loops[loop] = _InLoop(Idle(_finish), asyncio.Semaphore(MOST))
             weakref.finalize(loop, here.idle.clear)
         return here
+
+    def _forget_closed(self) -> None:
+        """Let go of what belongs to closed loops: a gate that was waited at keeps its loop from being collected."""
+        for loop in [loop for loop in list(self._loops) if loop.is_closed()]:
+            self._loops.pop(loop).idle.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,22 +177,28 @@ class _InLoop:
 def _conninfo(url: str, timeout: float) -> str:
     """What libpq takes: a URL may say `postgresql+driver`, and what it leaves out is chosen."""
     scheme, found, rest = url.partition("://")
-    text = f"{scheme.partition('+')[0]}{found}{rest}"
+    address, _, path = rest.partition("?")[0].partition("/")
+    if address.count("@") > 1 or "@" in path:
+        raise StoreError(
+            "its URL holds an @ that does not end the password: write @ and / in a password as %40 and %2F"
+        )
+    text = f"{scheme.partition('+')[0].lower()}{found}{rest}"
+    patience = max(2, ceil(timeout))  # to libpq, 1 is 2 as well
     try:
         given = conninfo_to_dict(text)
-        defaults: dict[str, str | int] = {
-            "connect_timeout": max(2, ceil(timeout)),
-            "fallback_application_name": "guardrail",
+        chosen: dict[str, str | int] = {
+            "connect_timeout": min(int(given.get("connect_timeout") or 0) or patience, patience),
+            "fallback_application_name": given.get("fallback_application_name") or "guardrail",
             "client_encoding": "UTF8",
         }
-        return make_conninfo(text, **{name: value for name, value in defaults.items() if name not in given})
-    except ProgrammingError:
+        return make_conninfo(text, **chosen)
+    except (ProgrammingError, ValueError):
         raise StoreError(
             "its URL is not one that PostgreSQL's libpq takes (postgresql://user@host:5432/name)"
         ) from None
 
 
-_PROCESS: Final = "SELECT pg_backend_pid()"
+_PROCESS: Final = "SELECT pg_catalog.pg_backend_pid()"
 
 
 def _may_prepare(connection: Either, process: tuple[Any, ...] | None) -> None:
@@ -194,7 +236,7 @@ class Own:
     def lease(self, patience: float) -> Generator[Lease[Sync]]:
         """See `Source`."""
         if not self._lock.acquire(timeout=patience):
-            raise StoreError("its only connection was in use; give a URL or a pool")
+            raise StoreError(_IN_USE)
         try:
             with _borrowed(cast("Sync", self._connection)) as connection:
                 yield Lease(connection, _place(connection))
@@ -203,9 +245,21 @@ class Own:
 
     @asynccontextmanager
     async def alease(self, patience: float) -> AsyncGenerator[Lease[Async]]:
-        """See `Source`."""
-        async with self._turn, _aborrowed(cast("Async", self._connection)) as connection:
-            yield Lease(connection, _place(connection))
+        """See `AsyncSource`."""
+        try:
+            async with asyncio.timeout(patience):
+                await self._turn.acquire()
+        except TimeoutError:
+            raise StoreError(_IN_USE) from None
+        try:
+            async with _aborrowed(cast("Async", self._connection)) as connection:
+                yield Lease(connection, _place(connection))
+        finally:
+            self._turn.release()
+
+    async def found(self) -> Own:
+        """See `AsyncSource`."""
+        return self
 
     def for_run(self) -> Own:
         """See `Source`."""
@@ -215,23 +269,33 @@ class Own:
         """See `Source`: the connection is the user's."""
 
 
+_IN_USE: Final = "its only connection was in use; give a URL or a pool"
+
+
 class New(Own):
     """A connection that a factory of the user's opened for one look, and that is closed after it."""
 
     @contextmanager
     def lease(self, patience: float) -> Generator[Lease[Sync]]:
         """See `Source`."""
-        with closing(cast("Sync", self._connection)), super().lease(patience) as lease:
-            yield lease
+        try:
+            with super().lease(patience) as lease:
+                yield lease
+        finally:
+            self.close()
 
     @asynccontextmanager
     async def alease(self, patience: float) -> AsyncGenerator[Lease[Async]]:
-        """See `Source`."""
+        """See `AsyncSource`."""
         try:
             async with super().alease(patience) as lease:
                 yield lease
         finally:
-            await cast("Async", self._connection).close()
+            self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.pgconn.finish()
 
 
 class Pool:
@@ -251,19 +315,23 @@ class Pool:
         connection = self._pool.getconn(patience)
         try:
             with _borrowed(connection):
-                yield Lease(connection, _place(connection))
+                yield Lease(connection, _place(connection), used=True)
         finally:
             self._pool.putconn(connection)
 
     @asynccontextmanager
     async def alease(self, patience: float) -> AsyncGenerator[Lease[Async]]:
-        """See `Source`."""
+        """See `AsyncSource`."""
         connection = await self._pool.getconn(patience)
         try:
             async with _aborrowed(connection):
-                yield Lease(connection, _place(connection))
+                yield Lease(connection, _place(connection), used=True)
         finally:
             await self._pool.putconn(connection)
+
+    async def found(self) -> Pool:
+        """See `AsyncSource`."""
+        return self
 
     def for_run(self) -> Pool:
         """See `Source`."""
@@ -275,30 +343,34 @@ class Pool:
 
 @contextmanager
 def _borrowed(connection: Sync) -> Generator[Sync]:
-    """A connection of the user's, given back as it was."""
-    _check_idle(connection)
-    was = connection.autocommit
-    connection.autocommit = True
+    """A connection of the user's, given back as it was; nothing is left prepared in its session."""
+    _check(connection)
+    autocommit, threshold = connection.autocommit, connection.prepare_threshold
+    connection.autocommit, connection.prepare_threshold = True, None
     try:
         yield connection
     finally:
+        connection.prepare_threshold = threshold
         if _is_usable(connection):
-            connection.autocommit = was
+            connection.autocommit = autocommit
 
 
 @asynccontextmanager
 async def _aborrowed(connection: Async) -> AsyncGenerator[Async]:
-    _check_idle(connection)
-    was = connection.autocommit
+    _check(connection)
+    autocommit, threshold = connection.autocommit, connection.prepare_threshold
+    connection.prepare_threshold = None
     await connection.set_autocommit(True)
     try:
         yield connection
     finally:
+        connection.prepare_threshold = threshold
         if _is_usable(connection):
-            await connection.set_autocommit(was)
+            await connection.set_autocommit(autocommit)
 
 
-def _check_idle(connection: Either) -> None:
+def _check(connection: Either) -> None:
+    """Refuse a connection that nothing can be asked on. Raises `StoreError`."""
     if connection.closed:
         raise StoreError("the connection that was given for it is closed; give a URL, a pool, or a factory")
     if connection.info.transaction_status is not TransactionStatus.IDLE:
@@ -306,7 +378,10 @@ def _check_idle(connection: Either) -> None:
             "the connection that was given for it is in the middle of a transaction, and would show an old state: "
             "commit first, or give a URL"
         )
+    if connection.info.encoding != "utf-8":
+        raise StoreError("the connection that was given for it has another client_encoding than UTF8; set that")
 
 
 def _place(connection: Either) -> Place:
-    return connection.info.host, connection.info.port, connection.info.dbname
+    """Which database it is, and by its options which schema."""
+    return connection.info.host, connection.info.port, connection.info.dbname, connection.info.options

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
+from time import monotonic
 from typing import cast
 
-from psycopg import Error
+from psycopg import Error, errors
 
 from guardrail.pictures import Answer
 from guardrail.query.proof import Dialect
 from guardrail.stores.answers import unanswered
-from guardrail.stores.deadlines import adeadline, deadline
-from guardrail.stores.looks import Looking, Statement, look
+from guardrail.stores.deadlines import Deadline, adeadline, deadline
+from guardrail.stores.looks import look
+from guardrail.stores.postgres.attempts import Attempt, attempts
 from guardrail.stores.postgres.connections import Async, Either, Sync
 from guardrail.stores.postgres.drivers import adrive, drive
 from guardrail.stores.postgres.faults import is_away, reason
 from guardrail.stores.postgres.grammar import PostgresGrammar, opening
 from guardrail.stores.postgres.positions import PostgresPositions
 from guardrail.stores.postgres.remarks import remarks
-from guardrail.stores.sources import Lease, Source
+from guardrail.stores.sources import AsyncSource, Lease
 from guardrail.stores.store import Question, Remark
 from guardrail.threads import in_thread
 
@@ -29,7 +31,7 @@ class PostgresStore:
 
     dialect: Dialect = "postgres"
 
-    def __init__(self, name: str, source: Source[Either], timeout: float) -> None:
+    def __init__(self, name: str, source: AsyncSource[Either], timeout: float) -> None:
         self.name = name
         self.positions = PostgresPositions()
         self._source = source
@@ -39,22 +41,22 @@ class PostgresStore:
         """Answer all questions from one snapshot; see `Store`."""
         if self._source.is_async:
             return self._unanswered(questions, _ASYNC)
+        until = monotonic() + self._timeout
         try:
-            while (answers := self._looked(questions)) is None:
+            while (answers := self._looked(questions, until)) is None:
                 pass
         except Exception as error:  # noqa: BLE001 - beside psycopg, the user's factory or pool may raise anything
-            return self._unanswered(questions, reason(error))
+            return self._unanswered(questions, _why(error, until))
         return answers
 
     async def alook(self, questions: Sequence[Question]) -> list[Answer]:
         """The same by awaiting; a connection or a pool that blocks is used on a thread."""
-        if self._source.is_async is False:
-            return cast("list[Answer]", await in_thread(partial(self.look, questions)))
+        until = monotonic() + self._timeout
         try:
-            while (answers := await self._alooked(questions)) is None:
+            while (answers := await self._alooked(questions, until)) is None:
                 pass
         except Exception as error:  # noqa: BLE001 - as above
-            return self._unanswered(questions, reason(error))
+            return self._unanswered(questions, _why(error, until))
         return answers
 
     def for_run(self) -> PostgresStore:
@@ -70,39 +72,58 @@ class PostgresStore:
         """Close the connections that are kept."""
         self._source.close()
 
-    def _looked(self, questions: Sequence[Question]) -> list[Answer] | None:
+    def _looked(self, questions: Sequence[Question], until: float) -> list[Answer] | None:
         """The answers; None where a kept connection was lost, so that another is to be tried."""
-        with self._source.lease(self._timeout) as lease, deadline(lease.connection.fileno(), self._timeout) as watched:
+        with self._source.lease(_left(until)) as lease, deadline(lease.connection.fileno(), _left(until)) as watched:
             try:
-                return drive(cast("Sync", lease.connection), *self._look(questions, lease))
+                return drive(cast("Sync", lease.connection), self._attempt(questions, lease, until, watched))
             except Error as error:
-                if watched.passed:
-                    raise TimeoutError from error
-                if not (lease.used and is_away(error)):
-                    raise
+                _mind(error, lease)
                 return None
 
-    async def _alooked(self, questions: Sequence[Question]) -> list[Answer] | None:
-        async with self._source.alease(self._timeout) as lease:
-            with adeadline(lease.connection.fileno(), self._timeout) as watched:
+    async def _alooked(self, questions: Sequence[Question], until: float) -> list[Answer] | None:
+        source = await self._source.found()
+        if source.is_async is False:
+            blocking = PostgresStore(self.name, source, _left(until))
+            return cast("list[Answer]", await in_thread(partial(blocking.look, questions)))
+        async with source.alease(_left(until)) as lease:
+            with adeadline(lease.connection.fileno(), _left(until)) as watched:
                 try:
-                    return await adrive(cast("Async", lease.connection), *self._look(questions, lease))
+                    return await adrive(
+                        cast("Async", lease.connection), self._attempt(questions, lease, until, watched)
+                    )
                 except Error as error:
-                    if watched.passed:
-                        raise TimeoutError from error
-                    if not (lease.used and is_away(error)):
-                        raise
+                    _mind(error, lease)
                     return None
 
-    def _look(
-        self, questions: Sequence[Question], lease: Lease[Either]
-    ) -> tuple[Sequence[Statement], Callable[[], Looking]]:
-        """What a look begins with, and its flow."""
+    def _attempt(self, questions: Sequence[Question], lease: Lease[Either], until: float, watched: Deadline) -> Attempt:
+        """How the questions are asked on a connection."""
         grammar = PostgresGrammar(lease.connection.info.server_version)
-        return opening(self._timeout), partial(look, questions, grammar, self.name)
+        begin = partial(look, questions, grammar, self.name)
+        return attempts(opening(_left(until), lease.own), begin, watched)
 
     def _unanswered(self, questions: Sequence[Question], why: str) -> list[Answer]:
         return [unanswered(self.name, question, why) for question in questions]
+
+
+def _left(until: float) -> float:
+    """How many seconds are left. Raises `TimeoutError` when there are none."""
+    left = until - monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+def _why(error: Exception, until: float) -> str:
+    """Why a look came to nothing; what the driver says of a connection that was cut off is not the reason."""
+    is_cut_off = isinstance(error, Error) and is_away(error) and not isinstance(error, errors.ConnectionTimeout)
+    return reason(TimeoutError() if is_cut_off and monotonic() >= until else error)
+
+
+def _mind(error: Error, lease: Lease[Either]) -> None:
+    """Raise an error unless a connection that had been idle was lost, so that another is worth a try."""
+    if not (lease.used and is_away(error)):
+        raise error
 
 
 _ASYNC = "it was given an asynchronous connection, and the run is not asynchronous: open the run by `async with`"
