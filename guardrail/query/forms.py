@@ -16,7 +16,8 @@ _UNITS_FIRST: Final = frozenset({"timestampadd", "timestampdiff"})
 
 def canonical(tree: exp.Expr, dialect: Dialect) -> exp.Expr:
     """The tree with names folded as the server would and quoted, literals plain, and operators that the parser
-    writes as calls made calls. It is changed in place."""
+    writes as calls made calls. It is changed in place.
+    """
     tree = rewritten(tree, lambda node: _plain(node, dialect))
     for identifier in tree.find_all(exp.Identifier):
         if dialect == "postgres":
