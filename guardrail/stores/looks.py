@@ -270,18 +270,23 @@ def _picture(question: Photograph, grammar: Grammar) -> Generator[Batch, Sequenc
             raise StoreError(missing(question.table, names))
         return (yield from _picture(replace(question, table=spelled), grammar))
     table = described.table
-    key, names = fitted(question, table)
+    key, columns = fitted(question, table)
     check_pinned(question, key)
-    columns = [described.columns[name] for name in names]
+    return (yield from _taken(question, grammar, table, key, [described.columns[name] for name in columns]))
+
+
+def _taken(
+    question: Photograph, grammar: Grammar, table: Table, key: tuple[str, ...], columns: Sequence[Column]
+) -> Generator[Batch, Sequence[Result], Picture]:
+    """The picture of these columns, in the form that the number of rows asks for."""
     whole = None if question.hashed else (yield from _whole(question, grammar, columns, key))
     if whole is None:
         rows, hashes = yield from _hashed(question, grammar, columns, key)
     else:
         rows, hashes = whole, None
     kinds: dict[str, ColumnKind] = {column.name: column.kind for column in columns}
-    return Picture(
-        question.name, key, names, kinds, rows, hashes, table.generated.intersection(names), table.hides_rows
-    )
+    generated = table.generated.intersection(kinds)
+    return Picture(question.name, key, tuple(kinds), kinds, rows, hashes, generated, table.hides_rows)
 
 
 def _whole(

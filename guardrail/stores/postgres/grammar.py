@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
-from guardrail.query.binding import bind
-from guardrail.query.proof import Dialect, Query
+from guardrail.query.binding import bind_in_order
+from guardrail.query.proof import Dialect
 from guardrail.stores import looks
 from guardrail.stores.looks import Described, Result, Scope, Statement, Take
 from guardrail.stores.postgres.types import Column, quoted, quoted_table
@@ -83,22 +83,15 @@ def opening(timeout: float, own: bool) -> tuple[Statement, ...]:
 
 
 class PostgresGrammar:
-    """Statements of a look; see `Grammar`. `version` is the server's, such as 150004."""
+    """Statements of a look; see `Grammar`."""
 
     dialect: Dialect = "postgres"
     server = "PostgreSQL"
 
-    def __init__(self, version: int) -> None:
-        self._hash = (
-            "hash_record_extended(ROW({}), 0::int8)"
-            if version >= 140_000
-            else "hashtextextended(ROW({})::text, 0::int8)"
-        )
-
     def ask(self, question: Ask, most: int) -> Statement:
         """See `Grammar`."""
         sql = f"SELECT * FROM ({question.query.rendered}) AS asked LIMIT {most + 1:d}"
-        return Statement(sql, _bound(question.query, question.values), most)
+        return Statement(sql, bind_in_order(question.query, question.values), most)
 
     def names(self) -> Statement:
         """See `Grammar`: the tables that the search path shows, without partitions and what extensions brought."""
@@ -123,9 +116,9 @@ class PostgresGrammar:
         return Statement(f"SELECT count(*) FROM (SELECT FROM {quoted_table(table)} LIMIT {most:d}) AS counted")
 
     def hash(self, columns: Sequence[looks.Column]) -> str:
-        """See `Grammar`: eight bytes, of the row's parts before version 14, of its text."""
-        hashed = self._hash.format(", ".join(column.hashed for column in columns))
-        return f"pg_catalog.int8send(pg_catalog.{hashed})"
+        """See `Grammar`: eight bytes, of the row's values; servers before version 14 have no such function."""
+        hashed = ", ".join(column.hashed for column in columns)
+        return f"pg_catalog.int8send(pg_catalog.hash_record_extended(ROW({hashed}), 0::int8))"
 
     def select(self, read: Sequence[str], scope: Scope, most: int, take: Take | None = None) -> Statement:
         """See `Grammar`."""
@@ -133,7 +126,7 @@ class PostgresGrammar:
         values: list[object] = []
         if scope.where is not None:
             conditions.append(f"({scope.where.rendered})")
-            values += _bound(scope.where, scope.values)
+            values += bind_in_order(scope.where, scope.values)
         for column, value in scope.key:
             if value is None:
                 conditions.append(f"{quoted(column.name)} IS NULL")
@@ -144,8 +137,3 @@ class PostgresGrammar:
         if conditions:
             sql += f" WHERE {' AND '.join(conditions)}"
         return Statement(f"{sql} LIMIT {most + 1:d}", values, most, take, binary=True)
-
-
-def _bound(query: Query, values: Mapping[str, object]) -> list[object]:
-    bound = bind(query, values)
-    return [bound[name] for name in query.parameters]

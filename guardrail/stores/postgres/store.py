@@ -98,8 +98,7 @@ class PostgresStore:
 
     def _attempt(self, questions: Sequence[Question], lease: Lease[Either], until: float, watched: Deadline) -> Attempt:
         """How the questions are asked on a connection."""
-        grammar = PostgresGrammar(lease.connection.info.server_version)
-        begin = partial(look, questions, grammar, self.name)
+        begin = partial(look, questions, PostgresGrammar(), self.name)
         return attempts(opening(_left(until), lease.own), begin, watched)
 
     def _unanswered(self, questions: Sequence[Question], why: str) -> list[Answer]:
