@@ -1,16 +1,20 @@
-"""Databases to look at."""
+"""Databases to look at, and the two ways to do it."""
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable, Generator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
 from guardrail.stores.opening import open_store
 from guardrail.stores.store import Store
+from support.postgres_looks import See
 from support.statements import SHOP
 
 Database = Callable[[str], Path]
@@ -37,5 +41,30 @@ def shop(database: Database) -> Path:
 @pytest.fixture
 def store(shop: Path) -> Generator[Store]:
     opened = open_store("shop", shop, 5)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(params=["look", "alook"])
+def see(request: pytest.FixtureRequest) -> Generator[See]:
+    """Looks at a store by blocking, and by awaiting."""
+    if request.param == "look":
+        yield lambda store, questions: store.look(questions)
+    else:
+        with asyncio.Runner() as runner:
+            yield lambda store, questions: runner.run(store.alook(questions))
+
+
+@pytest.fixture
+def admin(postgres_url: str) -> Generator[psycopg.Connection[Any]]:
+    """A connection to the empty schema, of a role that may do everything; it commits each statement."""
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def pg(postgres_url: str) -> Generator[Store]:
+    """The empty schema as a store."""
+    opened = open_store("shop", postgres_url, 30)
     yield opened
     opened.close()

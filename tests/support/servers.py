@@ -19,6 +19,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import psycopg
 import pymysql
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 POSTGRES = os.environ.get("GUARDRAIL_POSTGRES", "postgresql://root@127.0.0.1:5432/test")
 MARIADB = os.environ.get("GUARDRAIL_MARIADB", "mysql://root@127.0.0.1:3306/test")
@@ -82,6 +83,19 @@ def empty_schema(url: str) -> Generator[str]:
             yield f"{url}{'&' if '?' in url else '?'}options={quote(f'-csearch_path={name}')}"
         finally:
             admin.execute(f"DROP SCHEMA {name} CASCADE".encode())
+
+
+@contextmanager
+def empty_postgres(url: str) -> Generator[str]:
+    """A URL of an empty database of its own on the same PostgreSQL server, which is dropped after."""
+    name = f"t_{secrets.token_hex(6)}"
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name}".encode())
+        try:
+            settings = {key: value for key, value in conninfo_to_dict(url, dbname=name).items() if key != "options"}
+            yield f"postgresql://?{'&'.join(f'{key}={quote(str(value))}' for key, value in settings.items())}"
+        finally:
+            admin.execute(f"DROP DATABASE {name} (FORCE)".encode())
 
 
 @contextmanager

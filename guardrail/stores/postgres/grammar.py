@@ -70,6 +70,10 @@ _KEYS: Final = """
 """The primary key, else the shortest unique index over columns that are never null."""
 
 
+_SEED: Final = 1_735_746_930
+"""What hashes begin with; with 0, a null would have the hash of a float that is 0, and with 1 that of a numeric 0."""
+
+
 def opening(timeout: float, own: bool) -> tuple[Statement, ...]:
     """What every look begins with: a snapshot, and settings that a session of another's may have changed.
 
@@ -118,7 +122,7 @@ class PostgresGrammar:
     def hash(self, columns: Sequence[looks.Column]) -> str:
         """See `Grammar`: eight bytes, of the row's values; servers before version 14 have no such function."""
         hashed = ", ".join(column.hashed for column in columns)
-        return f"pg_catalog.int8send(pg_catalog.hash_record_extended(ROW({hashed}), 0::int8))"
+        return f"pg_catalog.int8send(pg_catalog.hash_record_extended(ROW({hashed}), {_SEED}::int8))"
 
     def select(self, read: Sequence[str], scope: Scope, most: int, take: Take | None = None) -> Statement:
         """See `Grammar`."""

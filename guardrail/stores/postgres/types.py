@@ -36,8 +36,11 @@ _READ_AS: Final = {
     _MONEY: "{}::numeric",
     _REAL: "{}::text::float8",  # 0.1, and not the double that is nearest to it
 }
-_HASHED_AS: Final = {_JSONB: "{}", _TIMETZ: "extract(epoch FROM {})"}
-"""Where it is not what is read: numbers in documents may be written in two ways, instants in two zones."""
+_HASHED_AS: Final = {_JSONB: "{0}, pg_catalog.jsonb_typeof({0})", _TIMETZ: "extract(epoch FROM {})"}
+"""Where it is not what is read: numbers in documents may be written in two ways, instants in two zones.
+
+An empty object and an empty list have the same hash.
+"""
 
 _COMPARED_AS: Final = {_MONEY: "numeric", _JSON: "text", _JSONB: "text"}
 _WHOLE: Final = {21: 2**15, 23: 2**31, 20: 2**63, 26: 2**32}
@@ -73,7 +76,7 @@ class Column:
 
     @property
     def hashed(self) -> str:
-        """The expression that is hashed: of a type that has a hash, and with values that are equal where these are.
+        """What is hashed: of types that have a hash, and with values that are equal where the column's are.
 
         A document that is kept as text (`json`) is the exception: it differs when it is written in another way.
         """
@@ -134,7 +137,7 @@ def _decimal(value: object) -> Decimal | None:
 
 def _whole(value: object) -> str | None:
     number = _decimal(value)
-    if number is None or not abs(number) <= 2**63 or number != int(number):
+    if number is None or not number.is_finite() or abs(number) > 2**63 or number != int(number):
         return None
     return str(int(number))
 
@@ -161,9 +164,8 @@ def _fits(text: str, form: Struct) -> bool:
     return bool(held == 0) == (Decimal(text) == 0) and (abs(held) != float("inf") or "Inf" in text)
 
 
-_WRITTEN: Final = re.compile(
-    r"-?infinity|\d{4,6}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?(\+00)?)?( BC)?|24:00:00([+-][\d:]+)?"
-)
+_DAY: Final = r"-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?(\+00)?)?"
+_WRITTEN: Final = re.compile(rf"-?infinity|\d{{5,6}}{_DAY}|\d{{4,6}}{_DAY} BC|24:00:00([+-][\d:]+)?")
 """What the server writes of a time that Python does not know."""
 
 
