@@ -34,24 +34,36 @@ class Deadline:
 
 @contextmanager
 def deadline(descriptor: int, seconds: float) -> Generator[Deadline]:
-    """Cut the connection with this descriptor off after so many seconds, unless the block has ended."""
-    watched = Deadline(descriptor)
-    try:
+    """Cut the connection with this descriptor off after so many seconds, unless the block has ended.
+
+    What the block then raises is a `TimeoutError`.
+    """
+    with _watched(descriptor) as watched:
         _clock.watch(watched, monotonic() + seconds)
         yield watched
-    finally:
-        watched.close()
 
 
 @contextmanager
 def adeadline(descriptor: int, seconds: float) -> Generator[Deadline]:
     """The same by the clock of the event loop."""
+    with _watched(descriptor) as watched:
+        timer = asyncio.get_running_loop().call_later(seconds, watched.strike)
+        try:
+            yield watched
+        finally:
+            timer.cancel()
+
+
+@contextmanager
+def _watched(descriptor: int) -> Generator[Deadline]:
     watched = Deadline(descriptor)
-    timer = asyncio.get_running_loop().call_later(seconds, watched.strike)
     try:
         yield watched
+    except Exception as error:
+        if watched.passed:
+            raise TimeoutError from error
+        raise
     finally:
-        timer.cancel()
         watched.close()
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from time import monotonic
 from typing import cast
 
-from psycopg import Error, errors
+from psycopg import Error
 
 from guardrail.pictures import Answer
 from guardrail.query.proof import Dialect
@@ -46,7 +46,7 @@ class PostgresStore:
             while (answers := self._looked(questions, until)) is None:
                 pass
         except Exception as error:  # noqa: BLE001 - beside psycopg, the user's factory or pool may raise anything
-            return self._unanswered(questions, _why(error, until))
+            return self._unanswered(questions, reason(error))
         return answers
 
     async def alook(self, questions: Sequence[Question]) -> list[Answer]:
@@ -56,7 +56,7 @@ class PostgresStore:
             while (answers := await self._alooked(questions, until)) is None:
                 pass
         except Exception as error:  # noqa: BLE001 - as above
-            return self._unanswered(questions, _why(error, until))
+            return self._unanswered(questions, reason(error))
         return answers
 
     def for_run(self) -> PostgresStore:
@@ -111,12 +111,6 @@ def _left(until: float) -> float:
     if left <= 0:
         raise TimeoutError
     return left
-
-
-def _why(error: Exception, until: float) -> str:
-    """Why a look came to nothing; what the driver says of a connection that was cut off is not the reason."""
-    is_cut_off = isinstance(error, Error) and is_away(error) and not isinstance(error, errors.ConnectionTimeout)
-    return reason(TimeoutError() if is_cut_off and monotonic() >= until else error)
 
 
 def _mind(error: Error, lease: Lease[Either]) -> None:
