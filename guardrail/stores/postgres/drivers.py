@@ -70,9 +70,7 @@ def _together(connection: Sync, adapters: AdaptersMap, step: Together) -> list[O
         with connection.pipeline():
             try:
                 for cursor, statement in zip(cursors, step.statements, strict=True):
-                    cursor.execute(
-                        statement.sql.encode(), statement.values, prepare=step.prepare, binary=statement.binary
-                    )
+                    cursor.execute(statement.sql.encode(), statement.values, binary=statement.binary)
             except _ERRORS as error:  # psycopg would log what follows from an error that leaves the pipeline
                 failed = error
     except _ERRORS as error:
@@ -87,9 +85,7 @@ async def _atogether(connection: Async, adapters: AdaptersMap, step: Together) -
         async with connection.pipeline():
             try:
                 for cursor, statement in zip(cursors, step.statements, strict=True):
-                    await cursor.execute(
-                        statement.sql.encode(), statement.values, prepare=step.prepare, binary=statement.binary
-                    )
+                    await cursor.execute(statement.sql.encode(), statement.values, binary=statement.binary)
             except _ERRORS as error:
                 failed = error
     except _ERRORS as error:
@@ -136,6 +132,7 @@ def _alone(connection: Sync, adapters: AdaptersMap, statement: Statement) -> Out
     try:
         for row in cursor.stream(statement.sql.encode(), statement.values, binary=statement.binary, size=_SIZE):
             portions.add(row)
+        ExactCursor(connection, adapters).execute(_NOTHING, prepare=False)
     except _ERRORS as error:
         return error
     return portions.result()
@@ -148,10 +145,14 @@ async def _aalone(connection: Async, adapters: AdaptersMap, statement: Statement
         async for row in cursor.stream(statement.sql.encode(), statement.values, binary=statement.binary, size=_SIZE):
             if portions.add(row):
                 await asyncio.sleep(0)
+        await AsyncExactCursor(connection, adapters).execute(_NOTHING, prepare=False)
     except _ERRORS as error:
         return error
     return portions.result()
 
+
+_NOTHING: Final = b""
+"""After a statement in portions libpq would go on giving portions, if one outside of a pipeline did not end that."""
 
 _SIZE: Final = PORTION if capabilities.has_stream_chunked() else 1
 
