@@ -17,7 +17,7 @@ from guardrail.query.forms import canonical
 from guardrail.query.proved import Dialect, Query
 from guardrail.query.reading import clipped, text_of, tokens_of, tree_of
 from guardrail.query.results import check_columns
-from guardrail.query.vocabulary import AGGREGATES, FUNCTIONS, MODIFIERS, NODES, VALUES, is_internal
+from guardrail.query.vocabulary import AGGREGATES, FUNCTIONS, MODIFIERS, NODES, SEQUENCES, VALUES, is_internal
 from guardrail.query.writing import written
 
 _ROOTS: Final = (exp.Select, exp.SetOperation, exp.Values, exp.Subquery)
@@ -115,10 +115,18 @@ def _check(node: exp.Expr, dialect: Dialect, functions: frozenset[str]) -> None:
         case exp.Select() if found := {word.name.upper() for word in _modifiers(node)} - MODIFIERS:
             raise QueryRefused(f"SELECT {' '.join(sorted(found))} is not allowed")
         case exp.Column() if not node.table and _is_value(node.this, dialect):
-            raise QueryRefused(f"{node.name} is no column to {dialect} unless it is quoted, and is not allowed otherwise")
+            raise QueryRefused(
+                f"{node.name} is no column to {dialect} unless it is quoted, and is not allowed otherwise"
+            )
         case exp.Column() if dialect == "mysql" and node.db:
             # MariaDB 10.11 crashes on such a name where it does not know the database and a join has USING.
-            raise QueryRefused(f"{clipped(text_of(node, dialect))} is not allowed: give the table a name with AS, and use it")
+            raise QueryRefused(
+                f"{clipped(text_of(node, dialect))} is not allowed: give the table a name with AS, and use it"
+            )
+        case exp.Column() if dialect == "mysql" and node.table and node.name.lower() in SEQUENCES:
+            raise QueryRefused(
+                f"{text_of(node, dialect)} is not allowed: some sessions of MariaDB take a number of a sequence"
+            )
         case exp.Identifier() if node.name.startswith("$") and not node.args.get("quoted"):
             raise QueryRefused(f"{node.name} is no parameter of a query; write :{node.name[1:]}")
         case exp.Placeholder() if not (isinstance(node.this, str) and _NAME.fullmatch(node.this)):

@@ -61,9 +61,7 @@ def test_a_condition_that_passes_chooses_as_it_was_written_and_changes_nothing(
 
 
 @pytest.mark.parametrize(("dialect", "statement"), on_servers(lambda dialect: statements(dialect, "refused")))
-def test_what_is_refused_would_do_what_the_table_says(
-    dialect: Dialect, statement: Statement, shop_on: ShopOn
-) -> None:
+def test_what_is_refused_would_do_what_the_table_says(dialect: Dialect, statement: Statement, shop_on: ShopOn) -> None:
     assert statement.harm
     if statement.does != "never":
         assert deed(shop_on(dialect), statement.sql) == statement.does

@@ -138,7 +138,7 @@ class PostgresShop(Shop):
         super().__init__()
         self._connection = connection
         self._setup = (SHOPS / "postgres.sql").read_text()
-        connection.execute(self._setup)
+        connection.execute(self._setup.encode())
 
     def fingerprint(self) -> Fingerprint:
         """See `Shop`."""
@@ -177,7 +177,9 @@ class PostgresShop(Shop):
 
     def has(self, extension: str) -> bool:
         """See `Shop`."""
-        known = self._connection.execute("SELECT name FROM pg_available_extensions WHERE name = %s", [extension]).fetchone()
+        known = self._connection.execute(
+            "SELECT name FROM pg_available_extensions WHERE name = %s", [extension]
+        ).fetchone()
         if known:
             self._connection.execute(f'CREATE EXTENSION IF NOT EXISTS "{extension}" SCHEMA public'.encode())
             self._before.clear()
@@ -188,7 +190,7 @@ class PostgresShop(Shop):
         self._connection.execute("DISCARD ALL")
         self._connection.execute("DROP SCHEMA public CASCADE; DROP ROLE IF EXISTS proof_evil; CREATE SCHEMA public")
         self._connection.execute("SELECT lo_unlink(oid) FROM pg_largeobject_metadata")
-        self._connection.execute(self._setup)
+        self._connection.execute(self._setup.encode())
 
 
 @contextmanager
@@ -206,7 +208,16 @@ def postgres_shop(url: str) -> Generator[PostgresShop]:
 
 
 _NOISY: Final = frozenset(
-    {"timestamp", "pseudo_thread_id", "rand_seed1", "rand_seed2", "error_count", "warning_count", "identity", "in_transaction"}
+    {
+        "timestamp",
+        "pseudo_thread_id",
+        "rand_seed1",
+        "rand_seed2",
+        "error_count",
+        "warning_count",
+        "identity",
+        "in_transaction",
+    }
     | {"gtid_current_pos", "gtid_binlog_pos", "gtid_binlog_state", "last_gtid", "gtid_seq_no", "skip_replication"}
 )
 """Variables of the session that a query itself moves, or other sessions."""
@@ -237,24 +248,30 @@ class MariaShop(Shop):
         """See `Shop`."""
         found: Fingerprint = {"files": sorted(path.name for path in self._folder.iterdir())}
         for catalog, columns in _CATALOGS.items():
-            found[catalog] = self._rows(f"SELECT {columns} FROM information_schema.{catalog} WHERE {columns.split(',')[0]} = DATABASE() ORDER BY 1, 2, 3")
-        for _, name, kind, *_ in found["tables"]:
+            found[catalog] = self._rows(
+                f"SELECT {columns} FROM information_schema.{catalog} WHERE {columns.split(',')[0]} = DATABASE() ORDER BY 1, 2, 3"
+            )
+        for _, name, kind, *_ in cast("Rows", found["tables"]):
             if kind != "VIEW":
                 found[f"rows of {name}"] = self._rows(f"SELECT * FROM `{name}` ORDER BY 1")
         found["settings"] = [row for row in self._rows("SHOW SESSION VARIABLES") if row[0] not in _NOISY]
         found["variables"] = self._rows("SELECT * FROM information_schema.user_variables")
-        found["session"] = self._rows("SELECT DATABASE(), CURRENT_USER(), CURRENT_ROLE(), LAST_INSERT_ID(), @@in_transaction, IS_USED_LOCK('proof')")
+        found["session"] = self._rows(
+            "SELECT DATABASE(), CURRENT_USER(), CURRENT_ROLE(), LAST_INSERT_ID(), @@in_transaction, IS_USED_LOCK('proof')"
+        )
         return found
 
     def begin(self, *, read_only: bool) -> None:
         """See `Shop`."""
         self._rows(f"SET SESSION sql_mode = '{_STRICT}', time_zone = '+00:00', max_statement_time = 5")
-        self._rows("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY" if read_only else "START TRANSACTION READ WRITE")
+        self._rows(
+            "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY" if read_only else "START TRANSACTION READ WRITE"
+        )
 
     @property
     def is_open(self) -> bool:
         """See `Shop`."""
-        return bool(self._connection.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)
+        return bool(cast("Any", self._connection).server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)
 
     def rollback(self) -> None:
         """See `Shop`."""
@@ -274,7 +291,7 @@ class MariaShop(Shop):
     def execute(self, text: str) -> None:
         """See `Shop`."""
         with self._connection.cursor() as cursor:
-            cursor.execute(text.replace("{folder}", str(self._folder)))
+            cursor.execute(text.replace("{folder}", str(self._folder)), None)
             while cursor.nextset():
                 pass
 
@@ -300,7 +317,7 @@ class MariaShop(Shop):
         with self.transaction(read_only=False):
             return self.fingerprint()
 
-    def _rows(self, sql: str, values: Mapping[str, object] | None = None) -> Rows:
+    def _rows(self, sql: str, values: dict[str, object] | None = None) -> Rows:
         with self._connection.cursor() as cursor:
             cursor.execute(sql, values)
             return [*cursor.fetchall()]
