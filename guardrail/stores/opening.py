@@ -46,6 +46,8 @@ def open_store(name: str, where: object, timeout: float, dialect: Dialect | None
             return _sqlite(name, where, timeout)
         case "postgres":
             return _postgres(name, where, timeout)
+        case "mysql":
+            return _mysql(name, where, timeout)
         case _:
             raise StoreError(f"the store {name} has a scheme that is not supported; give {_FORMS}")
 
@@ -76,6 +78,14 @@ def _postgres(name: str, where: object, timeout: float) -> Store:
     except ImportError as error:
         raise StoreError(_uninstalled(name, "psycopg", "postgres", error)) from error
     return store.PostgresStore(name, _given(name, lambda: connections.source(where, timeout)), timeout)
+
+
+def _mysql(name: str, where: object, timeout: float) -> Store:
+    try:
+        from guardrail.stores.mysql import connections, store
+    except ImportError as error:
+        raise StoreError(_uninstalled(name, "PyMySQL", "mysql", error)) from error
+    return store.MysqlStore(name, _given(name, lambda: connections.source(where, timeout)), timeout)
 
 
 def _given(name: str, open_source: Callable[[], S]) -> S:

@@ -22,7 +22,7 @@ from psycopg.pq import TransactionStatus
 
 from guardrail.errors import StoreError
 from guardrail.stores.idle import Idle
-from guardrail.stores.sources import Factory, Lease, Place, Source
+from guardrail.stores.sources import AsyncSource, Factory, Lease, Place
 
 Sync: TypeAlias = Connection[Any]
 Async: TypeAlias = AsyncConnection[Any]
@@ -34,7 +34,7 @@ MOST: Final = 10
 _BUSY: Final = f"all of its {MOST} connections were in use; raise the timeout, or give a pool of your own"
 
 
-def source(where: object, timeout: float) -> Source[Either]:
+def source(where: object, timeout: float) -> AsyncSource[Either]:
     """Where the connections come from: a URL, a connection, a pool, or a factory. Raises `StoreError`."""
     if isinstance(where, str):
         return Url(where, timeout)
@@ -47,7 +47,7 @@ def source(where: object, timeout: float) -> Source[Either]:
     raise StoreError(f"{type(where).__name__} is neither a URL, nor a psycopg connection, a pool, or a factory of one")
 
 
-def _made(made: object, timeout: float) -> Source[Either]:
+def _made(made: object, timeout: float) -> AsyncSource[Either]:
     """What a factory answered as a source; a new connection is for one look."""
     return New(cast("Any", made)) if isinstance(made, Connection | AsyncConnection) else source(made, timeout)
 
