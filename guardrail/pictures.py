@@ -94,7 +94,7 @@ class Picture:
     rows: Mapping[Key, Row]
     hashes: Mapping[Key, bytes] | None = None
     generated: frozenset[str] = field(default_factory=frozenset[str])
-    hides_rows: bool = False
+    hides_rows: bool = field(default=False, compare=False)
 
     @property
     def size(self) -> int:

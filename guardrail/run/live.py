@@ -18,7 +18,7 @@ from guardrail.declare.tools import EarlierRequirement
 from guardrail.errors import ConfigurationError, Mistake, StoreError
 from guardrail.pictures import Table
 from guardrail.query.proof import Dialect
-from guardrail.stores.opening import open_store
+from guardrail.stores.opening import open_replicated, open_store
 from guardrail.stores.store import Store, tables_of
 from guardrail.telemetry.logs import get_logger
 from guardrail.verification.contracts import LiveContract
@@ -40,8 +40,8 @@ class Live:
         self.enforced = self.policy.mode == "enforce"
         self.drain = seconds(configuration.drain)
         self.stores: dict[str, Store] = {
-            name: self.open(name, stores.get(name) or _placed(declared.url, base))
-            for name, declared in configuration.stores.items()
+            name: self.open(name, stores[name]) if name in stores else self._declared(name, base)
+            for name in configuration.stores
         }
         oversized = self._oversized()
         if oversized:
@@ -96,6 +96,14 @@ class Live:
             raise StoreError(f"there is no store {name} in the configuration; its stores are: {known}")
         declared = self.configuration.stores[name]
         return open_store(name, where, seconds(declared.timeout), declared.dialect)
+
+    def _declared(self, name: str, base: Path | None) -> Store:
+        """Open a store where it is declared to be."""
+        declared = self.configuration.stores[name]
+        url = _placed(declared.url, base)
+        if declared.replica is None:
+            return self.open(name, url)
+        return open_replicated(name, url, declared.replica, seconds(declared.timeout))
 
     def tool(self, name: str) -> LiveTool:
         """The live tool of this name; compiled when it is first asked for."""

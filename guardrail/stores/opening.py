@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from guardrail.errors import StoreError
 from guardrail.query.proof import Dialect
+from guardrail.stores.replicated import Positioned, ReplicatedStore
 from guardrail.stores.sqlite.sessions import Factory, File
 from guardrail.stores.sqlite.store import SqliteStore
 from guardrail.stores.store import Store
@@ -50,6 +51,12 @@ def open_store(name: str, where: object, timeout: float, dialect: Dialect | None
             return _mysql(name, where, timeout)
         case _:
             raise StoreError(f"the store {name} has a scheme that is not supported; give {_FORMS}")
+
+
+def open_replicated(name: str, where: object, replica: str, timeout: float, dialect: Dialect | None = None) -> Store:
+    """Open a store whose looks go to a replica of the server at `where`; otherwise as `open_store`."""
+    primary, copy = open_store(name, where, timeout, dialect), open_store(name, replica, timeout)
+    return ReplicatedStore(cast("Positioned", primary), cast("Positioned", copy), timeout)
 
 
 def _dialect(where: object, declared: Dialect | None) -> Dialect | None:

@@ -22,6 +22,7 @@ from psycopg.pq import TransactionStatus
 
 from guardrail.errors import StoreError
 from guardrail.stores.idle import Idle
+from guardrail.stores.postgres.values import exactly
 from guardrail.stores.sources import AsyncSource, Factory, Lease, Place
 
 Sync: TypeAlias = Connection[Any]
@@ -71,7 +72,7 @@ class Url:
             raise StoreError(_BUSY)
         try:
             kept = self._idle.take()
-            connection = kept or Connection.connect(self._conninfo, autocommit=True, prepare_threshold=None)
+            connection = kept or self._connected()
             try:
                 yield Lease(connection, _place(connection), kept is not None)
             finally:
@@ -89,7 +90,7 @@ class Url:
             raise StoreError(_BUSY) from None
         try:
             kept = here.idle.take()
-            connection = kept or await AsyncConnection.connect(self._conninfo, autocommit=True, prepare_threshold=None)
+            connection = kept or await self._aconnected()
             try:
                 yield Lease(connection, _place(connection), kept is not None)
             finally:
@@ -106,6 +107,18 @@ class Url:
         self._idle.clear()
         for here in self._loops.values():
             here.idle.clear()
+
+    def _connected(self) -> Sync:
+        connection = Connection.connect(self._conninfo, autocommit=True, prepare_threshold=None)
+        exactly(connection)
+        _may_prepare(connection, connection.execute(_PROCESS).fetchone())
+        return connection
+
+    async def _aconnected(self) -> Async:
+        connection = await AsyncConnection.connect(self._conninfo, autocommit=True, prepare_threshold=None)
+        exactly(connection)
+        _may_prepare(connection, await (await connection.execute(_PROCESS)).fetchone())
+        return connection
 
     def _here(self) -> _InLoop:
         """What belongs to the running loop; its connections are closed when the loop is gone."""
@@ -141,6 +154,18 @@ def _conninfo(url: str, timeout: float) -> str:
         raise StoreError(
             "its URL is not one that PostgreSQL's libpq takes (postgresql://user@host:5432/name)"
         ) from None
+
+
+_PROCESS: Final = "SELECT pg_backend_pid()"
+
+
+def _may_prepare(connection: Either, process: tuple[Any, ...] | None) -> None:
+    """Let statements be prepared when they come again, unless a pooler may carry out each in another session.
+
+    A pooler tells of a server process of its own making when one connects.
+    """
+    if process == (connection.info.backend_pid,):
+        connection.prepare_threshold = 2
 
 
 def _is_usable(connection: Sync | Async) -> bool:

@@ -12,13 +12,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias, cast
 
-from psycopg import AsyncConnection, Connection, Error, capabilities
+from psycopg import AsyncConnection, AsyncRawCursor, Connection, Error, RawCursor, capabilities
 from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
 
 from guardrail.pictures import Answer, Row
 from guardrail.stores.looks import Batch, Failure, Looking, Result, Statement
 from guardrail.stores.postgres.faults import is_away, reason
-from guardrail.stores.postgres.values import AsyncCursor, Cursor
+from guardrail.stores.postgres.values import exactly, reads_exactly
 
 PORTION: Final = 1_000
 """How many rows are read at once; after some milliseconds of that others may go on."""
@@ -30,6 +31,8 @@ _FORGET: Final = b"RELEASE SAVEPOINT guardrail"
 
 Sync: TypeAlias = Connection[Any]
 Async: TypeAlias = AsyncConnection[Any]
+Cursor: TypeAlias = RawCursor[Row]
+AsyncCursor: TypeAlias = AsyncRawCursor[Row]
 Results: TypeAlias = list[Result | Failure]
 
 
@@ -100,7 +103,7 @@ def _together(connection: Sync, opening: Sequence[Statement], batch: Batch) -> R
     try:
         with connection.pipeline():
             for statement in opening:
-                Cursor(connection).execute(statement.sql.encode(), statement.values)
+                _sent(connection, statement)
             cursors = [_sent(connection, statement) for statement in batch.statements]
             if batch.last and None not in cursors:
                 connection.execute(_END)
@@ -114,7 +117,7 @@ async def _atogether(connection: Async, opening: Sequence[Statement], batch: Bat
     try:
         async with connection.pipeline():
             for statement in opening:
-                await AsyncCursor(connection).execute(statement.sql.encode(), statement.values)
+                await _asent(connection, statement)
             cursors = [await _asent(connection, statement) for statement in batch.statements]
             if batch.last and None not in cursors:
                 await connection.execute(_END)
@@ -133,34 +136,33 @@ def _sent(connection: Sync, statement: Statement) -> Cursor | None:
     """A statement on its way; one whose rows are taken in portions goes alone, as only then they come in portions."""
     if statement.take is not None:
         return None
-    return Cursor(connection).execute(statement.sql.encode(), statement.values, prepare=False, binary=statement.binary)
+    return _cursor(connection).execute(statement.sql.encode(), statement.values, binary=statement.binary)
 
 
 async def _asent(connection: Async, statement: Statement) -> AsyncCursor | None:
     if statement.take is not None:
         return None
-    cursor = AsyncCursor(connection)
-    return await cursor.execute(statement.sql.encode(), statement.values, prepare=False, binary=statement.binary)
+    return await _acursor(connection).execute(statement.sql.encode(), statement.values, binary=statement.binary)
 
 
 def _read(cursor: Cursor, statement: Statement) -> Result:
-    count = cursor.rowcount
-    rows = cursor.fetchall() if _has_rows(cursor) and count <= statement.most else []
-    return Result(_columns(cursor), rows, count)
+    columns, count = _columns(cursor), cursor.rowcount
+    return Result(columns, cursor.fetchall() if columns and count <= statement.most else (), count)
 
 
 async def _aread(cursor: AsyncCursor, statement: Statement) -> Result:
-    count = cursor.rowcount
+    columns, count = _columns(cursor), cursor.rowcount
     rows: list[Row] = []
-    while _has_rows(cursor) and len(rows) < count <= statement.most:
+    while columns and len(rows) < count <= statement.most:
         rows += await cursor.fetchmany(PORTION)
-        await asyncio.sleep(0)
-    return Result(_columns(cursor), rows, count)
+        if len(rows) < count:
+            await asyncio.sleep(0)
+    return Result(columns, rows, count)
 
 
 def _streamed(connection: Sync, statement: Statement) -> Result:
     portions = _Portions(statement)
-    rows = Cursor(connection).stream(statement.sql.encode(), statement.values, binary=statement.binary, size=_SIZE)
+    rows = _cursor(connection).stream(statement.sql.encode(), statement.values, binary=statement.binary, size=_SIZE)
     for row in rows:
         portions.add(row)
     return portions.result()
@@ -168,7 +170,7 @@ def _streamed(connection: Sync, statement: Statement) -> Result:
 
 async def _astreamed(connection: Async, statement: Statement) -> Result:
     portions = _Portions(statement)
-    rows = AsyncCursor(connection).stream(statement.sql.encode(), statement.values, binary=statement.binary, size=_SIZE)
+    rows = _acursor(connection).stream(statement.sql.encode(), statement.values, binary=statement.binary, size=_SIZE)
     async for row in rows:
         if portions.add(row):
             await asyncio.sleep(0)
@@ -251,7 +253,7 @@ def _failure(error: Error) -> Failure:
 
 def _alone(connection: Sync, statement: Statement) -> Result:
     """One statement in a pipeline of its own, where the server takes no second one behind it."""
-    cursor = Cursor(connection, tolerant=True)
+    cursor = _cursor(connection, tolerant=True)
     with connection.pipeline():
         cursor.execute(statement.sql.encode(), statement.values, prepare=False)
     result = _read(cursor, statement)
@@ -259,7 +261,7 @@ def _alone(connection: Sync, statement: Statement) -> Result:
 
 
 async def _aalone(connection: Async, statement: Statement) -> Result:
-    cursor = AsyncCursor(connection, tolerant=True)
+    cursor = _acursor(connection, tolerant=True)
     async with connection.pipeline():
         await cursor.execute(statement.sql.encode(), statement.values, prepare=False)
     result = await _aread(cursor, statement)
@@ -273,9 +275,23 @@ def _taken(result: Result, statement: Statement) -> Result:
     return replace(result, rows=())
 
 
-def _has_rows(cursor: Cursor | AsyncCursor) -> bool:
-    return cursor.description is not None
+def _cursor(connection: Sync, *, tolerant: bool = False) -> Cursor:
+    """A cursor that takes `$1`, and reads values as the stores compare them."""
+    cursor = RawCursor(connection, row_factory=tuple_row)
+    if tolerant or not reads_exactly(connection):
+        exactly(cursor, tolerant=tolerant)
+    return cursor
+
+
+def _acursor(connection: Async, *, tolerant: bool = False) -> AsyncCursor:
+    cursor = AsyncRawCursor(connection, row_factory=tuple_row)
+    if tolerant or not reads_exactly(connection):
+        exactly(cursor, tolerant=tolerant)
+    return cursor
 
 
 def _columns(cursor: Cursor | AsyncCursor) -> tuple[str, ...]:
-    return tuple(column.name for column in cursor.description or ())
+    """The names of the columns; none where there are no rows to read."""
+    result = cursor.pgresult
+    assert result is not None
+    return tuple((result.fname(place) or b"").decode() for place in range(result.nfields))

@@ -17,6 +17,7 @@ from guardrail.stores.postgres.connections import Async, Either, Sync
 from guardrail.stores.postgres.drivers import adrive, drive
 from guardrail.stores.postgres.faults import is_away, reason
 from guardrail.stores.postgres.grammar import PostgresGrammar, opening
+from guardrail.stores.postgres.positions import PostgresPositions
 from guardrail.stores.postgres.remarks import remarks
 from guardrail.stores.sources import AsyncSource, Lease
 from guardrail.stores.store import Question, Remark
@@ -30,6 +31,7 @@ class PostgresStore:
 
     def __init__(self, name: str, source: AsyncSource[Either], timeout: float) -> None:
         self.name = name
+        self.positions = PostgresPositions()
         self._source = source
         self._timeout = timeout
 

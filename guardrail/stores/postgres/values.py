@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from psycopg import AsyncConnection, AsyncRawCursor, Connection, DataError, RawCursor
+from psycopg import AsyncConnection, Connection, DataError
 from psycopg.abc import AdaptContext, Buffer
-from psycopg.rows import tuple_row
+from psycopg.pq import Format
 from psycopg.types import datetime as dates
 from psycopg.types.string import TextLoader
-
-from guardrail.pictures import Row
 
 _AS_TEXT: Final = (
     *("json", "jsonb"),  # so that a JSON string and a document are never taken for one another
@@ -51,24 +49,18 @@ _TOLERANT: Final = (("date", _DateOrText), ("timestamp", _TimestampOrText), ("ti
 """For dates that Python does not know: infinity, and those before the year 1 and after 9999."""
 
 
-class Cursor(RawCursor[Row]):
-    """A cursor that takes `$1`, and reads values as the stores compare them."""
-
-    def __init__(self, connection: Connection[Any], *, tolerant: bool = False) -> None:
-        super().__init__(connection, row_factory=tuple_row)
-        _prepare(self, tolerant)
-
-
-class AsyncCursor(AsyncRawCursor[Row]):
-    """The same on an asynchronous connection."""
-
-    def __init__(self, connection: AsyncConnection[Any], *, tolerant: bool = False) -> None:
-        super().__init__(connection, row_factory=tuple_row)
-        _prepare(self, tolerant)
-
-
-def _prepare(cursor: AdaptContext, tolerant: bool) -> None:
+def exactly(context: AdaptContext, *, tolerant: bool = False) -> None:
+    """Read values as the stores compare them, on a connection or a cursor; `tolerant` of dates that Python has not."""
     for name in _AS_TEXT:
-        cursor.adapters.register_loader(name, TextLoader)
+        context.adapters.register_loader(name, TextLoader)
     for name, loader in _TOLERANT if tolerant else ():
-        cursor.adapters.register_loader(name, loader)
+        context.adapters.register_loader(name, loader)
+
+
+def reads_exactly(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
+    """Whether a connection was told already, so that its cursors need not be."""
+    loader = connection.adapters.get_loader
+    return loader(_JSON, Format.TEXT) is loader(_TEXT, Format.TEXT)
+
+
+_TEXT, _JSON = 25, 114
