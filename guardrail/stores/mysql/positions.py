@@ -1,35 +1,39 @@
-"""How far a server has come: what a primary has written, and whether a replica has it already."""
+"""How far a MariaDB or MySQL server is in the stream of changes, in global transaction ids."""
 
 from __future__ import annotations
 
-from guardrail.errors import StoreError
-from guardrail.stores.looks import Statement
-from guardrail.stores.mysql.drivers import run
-from guardrail.stores.mysql.settings import Connection, is_mariadb
+from typing import Final
 
-_MARIADB = "SELECT @@GLOBAL.log_bin, @@GLOBAL.gtid_binlog_pos"
-_MYSQL = "SELECT @@GLOBAL.log_bin AND @@GLOBAL.gtid_mode = 'ON', @@GLOBAL.gtid_executed"
+from guardrail.query.proof import Query
+from guardrail.stores.store import Ask
+
+# MariaDB alone reads what stands in /*M! */, MySQL what stands in /*!80000 */; neither knows the other's names.
+_PRIMARY: Final = """
+    SELECT @@GLOBAL.read_only OR /*M! (
+               SELECT VARIABLE_VALUE > 0 FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'SLAVES_RUNNING'
+           ) */ /*!80000 FALSE */ AS is_replica,
+           IF(@@GLOBAL.log_bin /*!80000 AND @@GLOBAL.gtid_mode = 'ON' */,
+              /*M! @@GLOBAL.gtid_binlog_pos */ /*!80000 REPLACE(@@GLOBAL.gtid_executed, '\\n', '') */,
+              NULL) AS position
+"""
+_REACHED: Final = """
+    SELECT /*M! @@GLOBAL.gtid_slave_pos <> '' OR (
+               SELECT VARIABLE_VALUE > 0 FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'SLAVES_RUNNING'
+           ) */ /*!80000 TRUE */ AS is_replica,
+           /*M! MASTER_GTID_WAIT(%(position)s, 0) = 0 */
+           /*!80000 GTID_SUBSET(%(position)s, @@GLOBAL.gtid_executed) */ AS reached
+"""
 
 
-def position(connection: Connection) -> str:
-    """What the server has committed until now, in global transaction ids. Raises `StoreError` where it keeps none."""
-    mariadb = is_mariadb(connection)
-    [(logs, text)] = run(connection, Statement(_MARIADB if mariadb else _MYSQL)).rows
-    if not logs:
-        needed = "`log_bin`" if mariadb else "`log_bin` and `gtid_mode = ON`"
-        raise StoreError(f"it keeps no log for replicas: set {needed} on the primary")
-    return str(text).replace("\n", "")
+class MysqlPositions:
+    """Positions in the binary log; see `Positions`. MySQL tells an ordinary user of a replica only that it is read-only."""
 
+    needed = "set `log_bin`, and `gtid_mode = ON` for MySQL"
 
-def has_reached(connection: Connection, position: str, seconds: float) -> bool:
-    """Whether the server has what another had at this position, or gets it within so many seconds.
+    def primary(self) -> Ask:
+        """See `Positions`."""
+        return Ask(Query(_PRIMARY, "mysql", _PRIMARY, (), ()))
 
-    It may not be asked within a snapshot, which would go on showing what was there before. Raises `StoreError`
-    where the server cannot say.
-    """
-    function = "MASTER_GTID_WAIT" if is_mariadb(connection) else "WAIT_FOR_EXECUTED_GTID_SET"
-    values = {"position": position, "seconds": seconds}
-    [(answer,)] = run(connection, Statement(f"SELECT {function}(%(position)s, %(seconds)s)", values)).rows
-    if answer is None:
-        raise StoreError("it cannot wait for what its primary has; is it a replica?")
-    return answer == 0
+    def reached(self, position: str) -> Ask:
+        """See `Positions`."""
+        return Ask(Query(_REACHED, "mysql", _REACHED, ("position",), ()), {"position": position})
