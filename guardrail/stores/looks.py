@@ -16,7 +16,7 @@ from guardrail.errors import StoreError
 from guardrail.pictures import Answer, ColumnKind, Key, Picture, Row, Rows, Table, Tables
 from guardrail.query.proof import Dialect, Query
 from guardrail.stores.answers import answered, check_dialect, missing, unanswered
-from guardrail.stores.photographs import by_key, check_pinned, check_size, check_unique, fitted, keys
+from guardrail.stores.photographs import by_key, check_hashed, check_pinned, check_size, check_unique, fitted, keys
 from guardrail.stores.store import MOST_ANSWERED, Ask, Photograph, Question, Survey
 
 Values: TypeAlias = Sequence[object] | Mapping[str, object]
@@ -308,6 +308,7 @@ def _hashed(
     result, *results = yield Batch([hashes, *pinned], last=True)
     check_size(result.count, question.most_rows)
     check_unique(result.count, len(found), key)
+    check_hashed(found)
     rows = [row for one in results for row in one.rows]
     return dict(zip(keys(rows, len(key)), rows, strict=True)), found
 

@@ -32,6 +32,16 @@ _HARMLESS: Final = frozenset(
 )
 """Errors whose messages name objects of the database and nothing else; others may quote the query, and so its values."""
 
+_WORDS: Final[Mapping[int, str]] = {
+    1525: "a value is none of its type",
+    1690: "a number is out of range",
+    1792: "the transaction is read-only",
+    3140: "a text is not JSON",
+    3141: "a text is not JSON",
+    3143: "a path into JSON is none",
+}
+"""Errors that the driver has no name for."""
+
 _TIMEOUT: Final = "it took longer than the store's timeout; narrow the question, or raise the timeout"
 
 
@@ -64,7 +74,9 @@ def _said(error: Error) -> str:
         return f"its user was not let in ({code}): check the store's URL and its credentials"
     if code in _FORBIDDEN:
         return f"{message}: grant SELECT to the store's user"
-    return message if code in _HARMLESS or not code else f"{_names().get(code, 'error')} ({code})"
+    if code in _HARMLESS or not code:
+        return message
+    return f"{_names().get(code, 'the server refused it with its error')} ({code})"
 
 
 def _code(error: Error) -> int:
@@ -79,5 +91,6 @@ def _message(error: Error) -> str:
 
 @cache
 def _names() -> Mapping[int, str]:
-    """The server's errors in words, such as "data out of range"."""
-    return {code: name.replace("_", " ").lower() for name, code in vars(ER).items() if isinstance(code, int)}
+    """The server's errors in words, such as "parse error"."""
+    words = {code: name.replace("_", " ").lower() for name, code in vars(ER).items() if isinstance(code, int)}
+    return {**words, **_WORDS}

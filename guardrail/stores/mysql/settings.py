@@ -20,6 +20,7 @@ SHARE: Final = 0.9
 """The part of a look's time that one statement may take, so that the server speaks before the connection is cut off."""
 
 _MODES: Final = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
+_ISOLATION: Final = "REPEATABLE-READ"
 _FIXED: Final[Mapping[str, object]] = {
     "time_zone": "+00:00",
     "character_set_client": "utf8mb4",
@@ -71,14 +72,17 @@ def pinned(connection: Connection, timeout: float) -> Generator[None]:
 
 def _wanted(mariadb: bool, timeout: float) -> Mapping[str, object]:
     limit = timeout * SHARE
+    # Not only the transaction reads only: a CREATE or DROP ends it, and would be carried out behind it.
     if mariadb:
-        return {**_FIXED, "sql_mode": _MODES, "tx_isolation": "REPEATABLE-READ", "max_statement_time": limit}
-    return {
-        **_FIXED,
-        "sql_mode": f"ONLY_FULL_GROUP_BY,{_MODES}",
-        "transaction_isolation": "REPEATABLE-READ",
-        "max_execution_time": ceil(limit * 1000),
-    }
+        special = {"sql_mode": _MODES, "tx_isolation": _ISOLATION, "tx_read_only": 1, "max_statement_time": limit}
+    else:
+        special = {
+            "sql_mode": f"ONLY_FULL_GROUP_BY,{_MODES}",
+            "transaction_isolation": _ISOLATION,
+            "transaction_read_only": 1,
+            "max_execution_time": ceil(limit * 1000),
+        }
+    return {**_FIXED, **special}
 
 
 def _values(connection: Connection, names: Mapping[str, object]) -> Mapping[str, object]:
