@@ -14,7 +14,7 @@ import pytest
 from guardrail.pictures import Rows, Tables
 from guardrail.query.proof import Query
 from guardrail.stores.opening import open_store
-from guardrail.stores.store import MOST_ANSWERED, Ask, Photograph, Store, Survey
+from guardrail.stores.store import MOST_ANSWERED, Ask, Photograph, Question, Store, Survey
 from support.mysql_looks import ask, only, picture, value, why
 from support.servers import connect_mariadb, execute_on_mariadb
 
@@ -70,7 +70,7 @@ def test_all_questions_of_a_look_see_the_same_moment(shop: Store, url: str) -> N
 
 
 def test_a_question_that_fails_costs_its_own_answer_only(shop: Store) -> None:
-    questions = [
+    questions: list[Question] = [
         ask("SELECT status FROM orders WHERE id = 1"),
         ask("SELECT nonsense FROM orders"),
         ask("SELECT id FROM elsewhere"),
@@ -106,9 +106,7 @@ def test_parameters_are_values_whatever_they_hold(shop: Store) -> None:
         ("SELECT id FROM orders WHERE id = 1 FOR UPDATE", ""),
     ],
 )
-def test_what_no_proof_let_through_would_be_refused_by_the_server(
-    shop: Store, url: str, sql: str, says: str
-) -> None:
+def test_what_no_proof_let_through_would_be_refused_by_the_server(shop: Store, url: str, sql: str, says: str) -> None:
     [answer] = shop.look([Ask(Query(sql, "mysql", sql, (), ()))])
     assert says in (why(answer) if says else "")
     assert execute_on_mariadb(url, "SELECT count(*) FROM orders", "SHOW TABLES") == (("orders",),)
@@ -150,9 +148,7 @@ def test_a_query_for_another_database_is_refused(shop: Store) -> None:
         ("SELECT length(group_concat(seq SEPARATOR ',')) FROM seq_1_to_1000", 3892),
     ],
 )
-def test_a_query_means_the_same_whatever_the_session_is_set_to(
-    shop: Store, url: str, sql: str, answer: object
-) -> None:
+def test_a_query_means_the_same_whatever_the_session_is_set_to(shop: Store, url: str, sql: str, answer: object) -> None:
     with closing(connect_mariadb(url, charset="latin1")) as odd, odd.cursor() as cursor:
         cursor.execute(
             "SET sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES,HIGH_NOT_PRECEDENCE,"

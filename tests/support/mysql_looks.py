@@ -16,7 +16,7 @@ def ask(sql: str, functions: frozenset[str] = frozenset(), **values: object) -> 
 
 def value(store: Store, sql: str, **values: object) -> object:
     """The one value that a query answers."""
-    [answer] = store.look([ask(sql, **values)])
+    [answer] = store.look([Ask(prove(sql, "mysql"), values)])
     return only(answer)
 
 

@@ -10,7 +10,7 @@ from pymysql import Error
 from pymysql.cursors import SSCursor
 
 from guardrail.pictures import Answer, Row
-from guardrail.stores.looks import Failure, Looking, Result, Statement
+from guardrail.stores.looks import Failure, Looking, Result, Statement, Take
 from guardrail.stores.mysql.faults import is_away, reason
 from guardrail.stores.mysql.settings import Connection
 from guardrail.stores.mysql.values import SINGLE, shortest
@@ -45,7 +45,7 @@ def run(connection: Connection, statement: Statement) -> Result:
         if not columns:
             return Result()
         if statement.take is not None:
-            return Result(columns, count=_given(cursor, statement))
+            return Result(columns, count=_given(cursor, columns, statement.take))
         rows = _exact(cursor.fetchmany(statement.most + 1), columns)
         return Result(columns, rows if len(rows) <= statement.most else (), len(rows))
 
@@ -72,12 +72,11 @@ def _executed(connection: Connection, statement: Statement) -> Generator[SSCurso
         cursor.close()
 
 
-def _given(cursor: SSCursor, statement: Statement) -> int:
+def _given(cursor: SSCursor, columns: Sequence[str], take: Take) -> int:
     """Give the rows to whoever takes them, many at once; how many there were."""
-    assert statement.take is not None
     count = 0
     while rows := cursor.fetchmany(PORTION):
-        statement.take(rows)
+        take(_exact(rows, columns))
         count += len(rows)
     return count
 

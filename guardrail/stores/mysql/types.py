@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from math import isfinite
 from typing import Final
 from uuid import UUID
 
@@ -90,8 +91,8 @@ class Column:
         if isinstance(value, bytes) and self.kind != "bytes":
             return None
         if self.type == "float":
-            number = _number(value)
-            return None if number is None else single(float(number))
+            number = _double(value)
+            return None if number is None else single(number)
         return _parameters.get(self.kind, str)(value)
 
     @property
@@ -129,6 +130,11 @@ def _number(value: object) -> Decimal | None:
     except ArithmeticError:
         return None
     return number if number.is_finite() else None
+
+
+def _double(value: object) -> float | None:
+    number = _number(value)
+    return float(number) if number is not None and isfinite(float(number)) else None
 
 
 def _octets(value: object) -> bytes:
@@ -177,7 +183,7 @@ _CLOCK: Final = r"-?\d{1,3}:\d\d:\d\d(\.\d{1,6})?"
 _parameters: Final[Mapping[ColumnKind, Callable[[object], object | None]]] = {
     "integer": _whole,
     "decimal": _number,
-    "float": _number,
+    "float": _double,
     "boolean": _truth,
     "bytes": _octets,
     "uuid": _uuid,

@@ -46,5 +46,5 @@ def shortest(value: object) -> object:
     """A number of four bytes as the shortest decimal that stands for it, such as 0.1; any other value as it is."""
     if not isinstance(value, float):
         return value
-    forms = (float(f"{value:.{digits}g}") for digits in range(6, 10))
+    forms = (float(f"{value:.{digits}g}") for digits in range(1, 10))
     return next((form for form in forms if single(form) == value), value)
