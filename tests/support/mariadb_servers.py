@@ -12,9 +12,8 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Generator
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Generator, Sequence
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -28,48 +27,64 @@ _DEADLINE = 60
 """Seconds after which a server is not expected to start any more, however busy the machine is."""
 
 
-@dataclass(frozen=True)
 class Server:
-    """A running server with an empty database `shop`, and a user `root` without a password."""
+    """A server with an empty database `shop`, and a user `root` without a password."""
 
-    port: int
-    process: subprocess.Popen[bytes]
+    def __init__(self, data: Path, options: Sequence[str]) -> None:
+        self.port = _free_port()
+        self._log = data.with_suffix(".log")
+        self._command = [
+            *(_program("mariadbd"), "--no-defaults", f"--datadir={data}", f"--port={self.port}", *_AS_ROOT),
+            *("--bind-address=127.0.0.1", "--socket=socket", "--pid-file=pid", "--skip-name-resolve"),
+            *("--innodb-buffer-pool-size=16M", "--character-set-server=utf8mb4", *options),
+        ]
+        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
         """Its URL."""
         return f"mysql://root@127.0.0.1:{self.port}/shop"
 
+    def start(self) -> None:
+        """Start it, again if need be, and wait until it answers."""
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+        until = time.monotonic() + _DEADLINE
+        while not self._answers():
+            assert self._process.poll() is None, self._log.read_text()
+            assert time.monotonic() < until, self._log.read_text()
+            time.sleep(0.02)
+
     def kill(self) -> None:
         """End it without a farewell."""
-        self.process.kill()
-        self.process.wait()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
 
     def freeze(self) -> None:
         """Let it hang: it goes on listening and answers nothing."""
-        self.process.send_signal(signal.SIGSTOP)
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def _answers(self) -> bool:
+        try:
+            with closing(connect_mariadb(self.url, database=None)) as admin, admin.cursor() as cursor:
+                cursor.execute("CREATE DATABASE IF NOT EXISTS shop")
+        except pymysql.OperationalError:
+            return False
+        return True
 
 
 @contextmanager
 def running(folder: Path, *options: str) -> Generator[Server]:
-    """A server with its data in a new folder below this one, stopped after."""
-    data = folder / secrets.token_hex(4)
+    """A server with its data in a new folder below this one, ended and removed after."""
+    data = folder / f"mariadb-{secrets.token_hex(4)}"
     shutil.copytree(_installed(folder), data)
-    port = _free_port()
-    command = [
-        *(_program("mariadbd"), "--no-defaults", f"--datadir={data}", f"--port={port}", "--bind-address=127.0.0.1"),
-        *("--socket=socket", "--pid-file=pid", "--skip-name-resolve", "--innodb-buffer-pool-size=16M"),
-        *("--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci", *_AS_ROOT, *options),
-    ]
-    with (folder / f"{data.name}.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-    server = Server(port, process)
+    server = Server(data, options)
     try:
-        _wait_for(server, Path(log.name))
+        server.start()
         yield server
     finally:
-        with suppress(ProcessLookupError):
-            process.send_signal(signal.SIGCONT)
         server.kill()
         shutil.rmtree(data)
 
@@ -80,7 +95,7 @@ _AS_ROOT = ["--user=root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else 
 @cache
 def _installed(folder: Path) -> Path:
     """A folder with the data of a new server, to be copied."""
-    data = folder / "installed"
+    data = folder / "mariadb-installed"
     command = [_program("mariadb-install-db"), "--no-defaults", f"--datadir={data}", "--skip-test-db", *_AS_ROOT]
     made = subprocess.run(
         [*command, "--auth-root-authentication-method=normal", "--innodb-log-file-size=4M"],
@@ -106,16 +121,3 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def _wait_for(server: Server, log: Path) -> None:
-    until = time.monotonic() + _DEADLINE
-    while True:
-        try:
-            with closing(connect_mariadb(server.url.removesuffix("/shop"))) as admin, admin.cursor() as cursor:
-                cursor.execute("CREATE DATABASE shop")
-            return
-        except pymysql.OperationalError:
-            assert server.process.poll() is None, log.read_text()
-            assert time.monotonic() < until, log.read_text()
-            time.sleep(0.05)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +26,7 @@ _UNSAFE: Final = """
       AND ENGINE NOT IN (SELECT ENGINE FROM information_schema.ENGINES WHERE TRANSACTIONS = 'YES')
     ORDER BY 1
 """
-_EVERYTHING: Final = ("ALL PRIVILEGES on *.*", "SUPER on *.*")
+_EVERYTHING: Final = re.compile(r"(ALL PRIVILEGES|(.*, )?SUPER(, .*)?) on \*\.\*")
 
 
 def remarks(store: Store) -> tuple[Remark, ...]:
@@ -59,7 +60,7 @@ def _ask(sql: str) -> Ask:
 
 
 def _of_user(store: str, user: str, rights: Sequence[str]) -> Iterator[Remark]:
-    if any(right in rights for right in _EVERYTHING):
+    if any(map(_EVERYTHING.fullmatch, rights)):
         yield Remark(
             "warning", store, f"its user {user} may do everything on the server: give it one that may only SELECT"
         )
