@@ -181,8 +181,8 @@ def test_a_closed_connection_is_refused(connection: pymysql.Connection) -> None:
 def test_one_connection_serves_one_look_at_a_time(connection: pymysql.Connection) -> None:
     store = open_store("shop", connection, 30, "mysql")
     with ThreadPoolExecutor(8) as pool:
-        found = [*pool.map(lambda n: value(store, "SELECT :n", n=n), range(40))]
-    assert found == [*range(40)]
+        looks = [pool.submit(value, store, "SELECT :n", n=number) for number in range(40)]
+    assert [look.result() for look in looks] == [*range(40)]
 
 
 async def test_a_connection_serves_asynchronous_runs_too(connection: pymysql.Connection) -> None:

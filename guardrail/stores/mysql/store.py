@@ -72,7 +72,7 @@ class MysqlStore:
             try:
                 return drive(lease.connection, look(questions, grammar, self.name))
             except Error as error:
-                if watched.passed:
+                if watched.passed or isinstance(error.__context__, TimeoutError):  # the driver waits no longer either
                     raise TimeoutError from error
                 if not (lease.used and is_away(error)):
                     raise
