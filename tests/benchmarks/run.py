@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring import beside, compiled, cpu, in_fresh_process, say, wall
+from benchmarks.servers import checks, runs_at_once, server_pictures
 from guardrail import Configuration, Guard
 from guardrail.pictures import Picture
 from guardrail.stores.opening import open_store
@@ -224,7 +225,7 @@ def memory(folder: Path) -> None:
     say("memory of 10,000 calls", kib=held / 1024)
 
 
-BENCHMARKS = (reads, long_run, writes, pictures, starting, memory)
+BENCHMARKS = (reads, long_run, writes, pictures, starting, memory, checks, server_pictures, runs_at_once)
 
 
 def main() -> None:
