@@ -225,6 +225,16 @@ def test_a_server_that_hangs_while_rows_are_read_is_left_in_time(mariadb_server:
     store.close()
 
 
+def test_a_connection_of_the_users_that_hangs_is_left_in_time(mariadb_server: Server) -> None:
+    with closing(connect_mariadb(mariadb_server.url)) as mine:
+        store = open_store("shop", mine, 1, "mysql")
+        assert value(store, "SELECT 1") == 1
+        mariadb_server.freeze()
+        with ThreadPoolExecutor(1) as pool:
+            answers = pool.submit(store.look, ALL).result(timeout=30)
+        assert all(why(answer).endswith(TIMEOUT) for answer in answers)
+
+
 async def test_a_look_that_hangs_does_not_stop_the_loop(mariadb_server: Server) -> None:
     store = open_store("shop", mariadb_server.url, 1)
     mariadb_server.freeze()

@@ -9,23 +9,19 @@ import inspect
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import pymysql
 from pymysql.constants import CLIENT, SERVER_STATUS
 from pymysql.cursors import Cursor
 
 from guardrail.errors import StoreError
-from guardrail.stores.idle import Idle
+from guardrail.stores.deadlines import deadline
+from guardrail.stores.idle import Kept
 from guardrail.stores.mysql.settings import Connection, pin, pinned
 from guardrail.stores.mysql.urls import arguments
 from guardrail.stores.mysql.values import CONVERSIONS
 from guardrail.stores.sources import Factory, Lease, Place, Source
-
-MOST: Final = 10
-"""How many connections a store has at most."""
-
-_BUSY: Final = f"all of its {MOST} connections were in use; raise the timeout"
 
 
 def source(where: object, timeout: float) -> Source[Connection]:
@@ -55,23 +51,13 @@ class Url:
         """Raises `StoreError` for a text that is no such URL; it is not shown, as it may hold a password."""
         self._arguments = arguments(url, timeout)
         self._timeout = timeout
-        self._idle: Idle[Connection] = Idle(_close)
-        self._gate = threading.BoundedSemaphore(MOST)
+        self._kept: Kept[Connection] = Kept(self._connected, _close, _is_usable)
 
     @contextmanager
     def lease(self, patience: float) -> Generator[Lease[Connection]]:
         """See `Source`."""
-        if not self._gate.acquire(timeout=patience):
-            raise StoreError(_BUSY)
-        try:
-            kept = self._idle.take()
-            connection = kept or self._connected()
-            try:
-                yield Lease(connection, _place(connection, self._arguments["database"]), kept is not None)
-            finally:
-                (self._idle.give if connection.open else _close)(connection)
-        finally:
-            self._gate.release()
+        with self._kept.lent(patience) as (connection, used):
+            yield Lease(connection, _place(connection, self._arguments["database"]), used)
 
     def for_run(self) -> Url:
         """See `Source`."""
@@ -79,7 +65,7 @@ class Url:
 
     def close(self) -> None:
         """See `Source`."""
-        self._idle.clear()
+        self._kept.close()
 
     def _connected(self) -> Connection:
         connection: Connection = pymysql.connect(
@@ -109,8 +95,8 @@ class Own:
         if not self._lock.acquire(timeout=patience):
             raise StoreError("its only connection was in use; give a URL, or a factory")
         try:
-            _check_idle(self._connection)
-            with pinned(self._connection, self._timeout):
+            _check_open(self._connection)
+            with bounded(self._connection, self._timeout), _borrowed(self._connection, self._timeout):
                 yield Lease(self._connection, _place(self._connection, _database(self._connection)))
         finally:
             self._lock.release()
@@ -136,18 +122,45 @@ class New(Own):
             _close(self._connection)
 
 
+def _is_usable(connection: Connection) -> bool:
+    return connection.open
+
+
 def _close(connection: Connection) -> None:
     if connection.open:
         connection.close()
 
 
-def _check_idle(connection: Connection) -> None:
-    """Refuse a connection that cannot show the state of now, or be given back as it was. Raises `StoreError`."""
-    client = cast("Any", connection)  # PyMySQL has no public way to ask any of this
+@contextmanager
+def bounded(connection: Connection, seconds: float) -> Generator[None]:
+    """Cut a connection off after so many seconds. Raises `TimeoutError` where that, or the driver's limit, was in time."""
+    with deadline(cast("Any", connection)._sock.fileno(), seconds) as watched:  # PyMySQL does not show its socket
+        try:
+            yield
+        except pymysql.Error as error:
+            if watched.passed or isinstance(error.__context__, TimeoutError):
+                raise TimeoutError from error
+            raise
+
+
+@contextmanager
+def _borrowed(connection: Connection, timeout: float) -> Generator[None]:
+    """A connection of the user's, given back as it was."""
+    _check_idle(connection)
+    with pinned(connection, timeout):
+        yield
+
+
+def _check_open(connection: Connection) -> None:
     if not connection.open:
         raise StoreError("the connection that was given for it is closed; give a URL, or a factory")
     if connection.client_flag & CLIENT.MULTI_STATEMENTS:
         raise StoreError("the connection that was given for it takes several statements at once; connect without that")
+
+
+def _check_idle(connection: Connection) -> None:
+    """Refuse a connection that cannot show the state of now, or be given back as it was. Raises `StoreError`."""
+    client = cast("Any", connection)  # PyMySQL has no public way to ask any of this
     answer = client._result
     if answer is not None and (answer.unbuffered_active or answer.has_next):
         raise StoreError("the connection that was given for it is in the middle of an answer: read it to its end first")

@@ -9,7 +9,7 @@ from guardrail.stores.store import Ask
 
 # MariaDB alone reads what stands in /*M! */, MySQL what stands in /*!80000 */; neither knows the other's names.
 _PRIMARY: Final = """
-    SELECT @@GLOBAL.read_only OR /*M! (
+    SELECT CAST(@@GLOBAL.read_only AS CHAR) NOT IN ('0', 'OFF') OR /*M! (
                SELECT VARIABLE_VALUE > 0 FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'SLAVES_RUNNING'
            ) */ /*!80000 FALSE */ AS is_replica,
            IF(@@GLOBAL.log_bin /*!80000 AND @@GLOBAL.gtid_mode = 'ON' */,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _SERVER: Final = """
     SELECT DATABASE() AS name, SUBSTRING_INDEX(CURRENT_USER(), '@', 1) AS user,
-           @@GLOBAL.read_only AS is_read_only, VERSION() LIKE '%%MariaDB%%' AS is_mariadb
+           CAST(@@GLOBAL.read_only AS CHAR) NOT IN ('0', 'OFF') AS is_read_only, VERSION() LIKE '%%MariaDB%%' AS is_mariadb
 """
 _UNSAFE: Final = """
     SELECT TABLE_NAME AS name, ENGINE AS engine FROM information_schema.TABLES
@@ -70,11 +70,10 @@ def _of_user(store: str, user: str, rights: Sequence[str]) -> Iterator[Remark]:
 
 
 def _of_replica(store: Store, server: Mapping[str, object]) -> Iterator[Remark]:
-    is_read_only = str(server["is_read_only"]).upper() not in ("0", "OFF")
     try:
         channels = _rows(store, "SHOW ALL SLAVES STATUS" if server["is_mariadb"] else "SHOW REPLICA STATUS")
     except StoreError:
-        if is_read_only:
+        if server["is_read_only"]:
             text = (
                 "its server is read-only, as replicas are, and its user may not ask how far it is behind: GRANT "
                 f"{'SLAVE MONITOR' if server['is_mariadb'] else 'REPLICATION CLIENT'} ON *.* to the user; and name "
@@ -87,7 +86,7 @@ def _of_replica(store: Store, server: Mapping[str, object]) -> Iterator[Remark]:
         lag = "and does not follow its primary now" if behind is None else f"{behind} s behind its primary"
         text = f"it is a replica, {lag}: name the primary as `url` and this as `replica`"
         yield Remark("warning", store.name, text)
-    if is_read_only and not channels:
+    if server["is_read_only"] and not channels:
         yield Remark("note", store.name, "its server is read-only and no replica: nothing that a run does shows there")
 
 

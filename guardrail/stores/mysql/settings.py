@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from math import ceil
@@ -20,7 +21,6 @@ SHARE: Final = 0.9
 """The part of a look's time that one statement may take, so that the server speaks before the connection is cut off."""
 
 _MODES: Final = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
-_ISOLATION: Final = "REPEATABLE-READ"
 _FIXED: Final[Mapping[str, object]] = {
     "time_zone": "+00:00",
     "character_set_client": "utf8mb4",
@@ -44,18 +44,23 @@ _CLIENT: Final[Mapping[str, object]] = {
 
 def is_mariadb(connection: Connection) -> bool:
     """Whether it leads to MariaDB; otherwise to MySQL."""
-    return "mariadb" in str(cast("Any", connection).get_server_info()).lower()
+    return "mariadb" in _version(connection).lower()
+
+
+def _version(connection: Connection) -> str:
+    """What the server calls itself, such as `10.11.6-MariaDB` or `8.4.3`."""
+    return str(cast("Any", connection).get_server_info())
 
 
 def pin(connection: Connection, timeout: float) -> None:
     """Give a session of the store's own what a look needs. `timeout` bounds the look, in seconds."""
-    _set(connection, _wanted(is_mariadb(connection), timeout))
+    _set(connection, _wanted(connection, timeout))
 
 
 @contextmanager
 def pinned(connection: Connection, timeout: float) -> Generator[None]:
     """Give a session of the user's the same for the length of the block."""
-    wanted = _wanted(is_mariadb(connection), timeout)
+    wanted = _wanted(connection, timeout)
     client = {name: getattr(connection, name) for name in _CLIENT}
     _take_on(connection, _CLIENT)
     try:
@@ -70,19 +75,24 @@ def pinned(connection: Connection, timeout: float) -> Generator[None]:
         _take_on(connection, client)
 
 
-def _wanted(mariadb: bool, timeout: float) -> Mapping[str, object]:
+def _wanted(connection: Connection, timeout: float) -> Mapping[str, object]:
+    transaction = "tx" if _is_early_mariadb(_version(connection)) else "transaction"
+    common = {
+        **_FIXED,
+        f"{transaction}_isolation": "REPEATABLE-READ",
+        # Not only the transaction reads only: a CREATE or DROP ends it, and would be carried out behind it.
+        f"{transaction}_read_only": 1,
+    }
     limit = timeout * SHARE
-    # Not only the transaction reads only: a CREATE or DROP ends it, and would be carried out behind it.
-    if mariadb:
-        special = {"sql_mode": _MODES, "tx_isolation": _ISOLATION, "tx_read_only": 1, "max_statement_time": limit}
-    else:
-        special = {
-            "sql_mode": f"ONLY_FULL_GROUP_BY,{_MODES}",
-            "transaction_isolation": _ISOLATION,
-            "transaction_read_only": 1,
-            "max_execution_time": ceil(limit * 1000),
-        }
-    return {**_FIXED, **special}
+    if is_mariadb(connection):
+        return {**common, "sql_mode": _MODES, "max_statement_time": limit}
+    return {**common, "sql_mode": f"ONLY_FULL_GROUP_BY,{_MODES}", "max_execution_time": ceil(limit * 1000)}
+
+
+def _is_early_mariadb(version: str) -> bool:
+    """Whether it is MariaDB before 11.1, where variables of a transaction had another name."""
+    found = re.search(r"(\d+)\.(\d+)\.\d+-mariadb", version.lower())
+    return found is not None and (int(found[1]), int(found[2])) < (11, 1)
 
 
 def _values(connection: Connection, names: Mapping[str, object]) -> Mapping[str, object]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 from pymysql import Error
 
 from guardrail.pictures import Answer
 from guardrail.query.proof import Dialect
 from guardrail.stores.answers import unanswered
-from guardrail.stores.deadlines import Deadline, deadline
 from guardrail.stores.looks import look
+from guardrail.stores.mysql.connections import bounded
 from guardrail.stores.mysql.drivers import drive
 from guardrail.stores.mysql.faults import is_away, reason
 from guardrail.stores.mysql.grammar import MysqlGrammar
@@ -67,17 +66,12 @@ class MysqlStore:
 
     def _looked(self, questions: Sequence[Question]) -> list[Answer] | None:
         """The answers; None where a kept connection was lost, so that another is to be tried."""
-        with self._source.lease(self._timeout) as lease, _deadline(lease.connection, self._timeout) as watched:
+        with self._source.lease(self._timeout) as lease:
             grammar = MysqlGrammar(is_mariadb(lease.connection))
             try:
-                return drive(lease.connection, look(questions, grammar, self.name))
+                with bounded(lease.connection, self._timeout):
+                    return drive(lease.connection, look(questions, grammar, self.name))
             except Error as error:
-                if watched.passed or isinstance(error.__context__, TimeoutError):  # the driver waits no longer either
-                    raise TimeoutError from error
                 if not (lease.used and is_away(error)):
                     raise
                 return None
-
-
-def _deadline(connection: Connection, seconds: float) -> AbstractContextManager[Deadline]:
-    return deadline(cast("Any", connection)._sock.fileno(), seconds)  # PyMySQL has no public way to its socket
