@@ -158,11 +158,18 @@ class Receiver:
 
 
 @contextmanager
-def dead() -> Generator[str]:
-    """The URL of a port on which nothing listens, and nothing will."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+def endpoint(conduct: Conduct | Literal["dead"]) -> Generator[str]:
+    """The URL of an OTLP endpoint; of a dead one, nothing listens on its port, and nothing will."""
+    if conduct == "dead":
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+    else:
+        receiver = Receiver(conduct)
+        try:
+            yield receiver.url
+        finally:
+            receiver.close()
 
 
 class Sender:

@@ -158,8 +158,9 @@ async def test_a_call_that_is_made_elsewhere_is_the_parent_there(
 
 def test_calls_at_once_are_each_the_parent_of_their_own(guard: Guard, recorder: Recorder, service: Service) -> None:
     with guard.run() as run, ThreadPoolExecutor(8) as pool:
-        tools = run.wrap({f"tool_{number}": plain for number in range(8)})
-        list(pool.map(lambda tool: tool(service.url), tools.values()))
+        tools: dict[str, Tool] = run.wrap({f"tool_{number}": plain for number in range(8)})
+        for asked in [pool.submit(tool, service.url) for tool in tools.values()]:
+            asked.result()
     assert sorted(seen["traceparent"] for seen in service.seen) == sorted(
         traceparent(recorder, f"execute_tool {name}") for name in tools
     )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from guardrail import Guard, RunStopped, State
-from support.receiver import Conduct, Received, Receiver, Sender, dead, plain
+from support.receiver import Conduct, Received, Receiver, Sender, endpoint, plain
 from support.shop import Guards, Shop
 
 ERROR, UNSET = 2, 0
@@ -247,7 +247,7 @@ def test_a_check_that_could_not_be_made_arrives_as_an_error(guards: Guards, rece
     def broken(state: State) -> bool:
         raise KeyError("57.31")
 
-    odd = {"watch": {"shop.orders": {}}, "checks": [{"python": broken, "name": "odd"}]}
+    odd: dict[str, Any] = {"watch": {"shop.orders": {}}, "checks": [{"python": broken, "name": "odd"}]}
     with guards(tasks={"odd": odd}, **sender.providers).run("odd"):
         pass
     sender.flush()
@@ -260,17 +260,9 @@ def test_a_check_that_could_not_be_made_arrives_as_an_error(guards: Guards, rece
 
 @pytest.mark.parametrize("conduct", ["dead", "hanging", "refusing", "busy", "cutting"])
 def test_an_endpoint_that_is_no_good_changes_nothing_of_a_run(
-    guards: Guards, conduct: Conduct, caplog: pytest.LogCaptureFixture
+    guards: Guards, conduct: Conduct | Literal["dead"], caplog: pytest.LogCaptureFixture
 ) -> None:
-    with ExitStack() as stack:
-        if conduct == "dead":
-            url = stack.enter_context(dead())
-        else:
-            endpoint = Receiver(conduct)
-            stack.callback(endpoint.close)
-            url = endpoint.url
-        sender = Sender(url, timeout=0.2)
-        stack.callback(sender.close)
+    with endpoint(conduct) as url, closing(Sender(url, timeout=0.2)) as sender:
         guard = guarding(guards, sender)
         flushing = threading.Thread(target=sender.flush)
 
@@ -287,16 +279,16 @@ def test_an_endpoint_that_is_no_good_changes_nothing_of_a_run(
 
 
 def test_what_was_told_while_the_endpoint_was_busy_arrives_when_it_is_not(guards: Guards) -> None:
-    endpoint = Receiver("busy")
-    sender = Sender(endpoint.url)
+    receiver = Receiver("busy")
+    sender = Sender(receiver.url)
     play(guarding(guards, sender), guards.shop)
     flushing = threading.Thread(target=sender.flush)
     flushing.start()
-    while not endpoint.requests:
+    while not receiver.requests:
         assert flushing.is_alive()
-    endpoint.conduct = "live"
+    receiver.conduct = "live"
     flushing.join()
     sender.close()
-    endpoint.close()
+    receiver.close()
 
-    assert endpoint.span(f"{RUN} refund_order").attributes["guardrail.flagged"] is True
+    assert receiver.span(f"{RUN} refund_order").attributes["guardrail.flagged"] is True
