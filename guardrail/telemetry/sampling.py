@@ -140,12 +140,13 @@ class TailKeeper(SpanProcessor):
             return (span,)
         if flagged and any(link.context.trace_id in self._kept for link in span.links):
             return ()  # the summary of a run that is kept whole
-        self._wait(span, trace)
         if flagged:
             self._keep(trace)
-            return self._taken(trace)
+            return (*self._taken(trace), span)
         if span.parent is None or span.parent.is_remote:
             self._taken(trace)
+        else:
+            self._wait(span, trace)
         return ()
 
     def _wait(self, span: ReadableSpan, trace: int) -> None:
