@@ -34,8 +34,8 @@ _LATER: Final = frozenset({404, 408, 425, 500})
 class Evaluation:
     """What was evaluated, and how it came out: ids in hexadecimal, `score` None where there is none.
 
-    `label` is the verdict of a run, else `pass`, `fail`, `warning`, `error`; `subject` tells evaluations of one name on
-    one span apart; `details` are the library's own attributes of the event.
+    `label` is the verdict of a run, else `pass`, `fail`, `warning`, `error`; `told` is when it was told, in nanoseconds
+    since the epoch; `details` are the library's own attributes of the event.
     """
 
     trace_id: str
@@ -44,9 +44,13 @@ class Evaluation:
     label: str
     score: float | None
     explanation: str
-    subject: str
-    time: str
-    details: tuple[tuple[str, str], ...]
+    told: int
+    details: Mapping[str, str]
+
+    @property
+    def time(self) -> str:
+        """When it was told, as ISO 8601."""
+        return datetime.fromtimestamp(self.told / 1e9, UTC).isoformat()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ class Evaluations(LogRecordExporter):
 
     def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
         """Deliver the evaluations among the records; never raises."""
-        wanted = list(dict.fromkeys(_wanted(batch)))
+        wanted = list(_wanted(batch))
         try:
             lost, why = self._delivered(list(self._posts(wanted)))
         except Exception as error:  # noqa: BLE001 - whatever goes wrong, evaluations are lost and nothing else
@@ -145,18 +149,23 @@ class Evaluations(LogRecordExporter):
 
 
 class PhoenixEvaluations(Evaluations):
-    """Posts evaluations to Phoenix as annotations of their spans, the verdict of a run of its trace as well."""
+    """Posts evaluations to Phoenix as annotations of their spans, the verdict of a run also as one of its trace.
+
+    Phoenix shows a score instead of the label where there is one: only that of a trace has it, whose mean is the share
+    of good runs.
+    """
 
     def _posts(self, evaluations: Sequence[Evaluation]) -> Iterator[Post]:
         of_spans: dict[str, list[object]] = {}
         for one in evaluations:
-            told = {"span_id": one.span_id, **_annotation(one, one.subject)}
+            # Findings of one name on one span are told apart by when they were told: they are annotations of their own.
+            told = {"span_id": one.span_id, **_annotation(one, str(one.told), None)}
             of_spans.setdefault(one.span_id, []).append(told)
         for data in of_spans.values():
             yield Post("v1/span_annotations?sync=true", {"data": data}, len(data))
         for one in evaluations:
             if one.name == names.RUN_EVALUATION:
-                told = {"trace_id": one.trace_id, **_annotation(one, one.span_id)}
+                told = {"trace_id": one.trace_id, **_annotation(one, one.span_id, one.score)}
                 yield Post("v1/trace_annotations?sync=true", {"data": [told]}, 1)
 
 
@@ -174,19 +183,19 @@ class MlflowEvaluations(Evaluations):
                 "last_update_time": one.time,
                 "feedback": {"value": one.label},
                 "rationale": one.explanation,
-                "metadata": dict(one.details),
+                "metadata": one.details,
             }
             yield Post(f"api/3.0/mlflow/traces/tr-{one.trace_id}/assessments", {"assessment": assessment}, 1)
 
 
-def _annotation(one: Evaluation, identifier: str) -> dict[str, object]:
-    result = {"label": one.label, "score": one.score, "explanation": one.explanation or None}
+def _annotation(one: Evaluation, identifier: str, score: float | None) -> dict[str, object]:
+    result = {"label": one.label, "score": score, "explanation": one.explanation or None}
     return {
         "name": one.name,
         "annotator_kind": "CODE",
         "result": result,
         "identifier": identifier,
-        "metadata": dict(one.details),
+        "metadata": one.details,
     }
 
 
@@ -203,7 +212,6 @@ def _wanted(batch: Sequence[ReadableLogRecord]) -> Iterator[Evaluation]:
 
 def _evaluation(trace: int, span: int, nanoseconds: int, told: Mapping[str, object]) -> Evaluation:
     score = told.get(names.EVALUATION_SCORE)
-    place = [str(told[name]) for name in (names.FINDING_PLACE, names.FINDING_COLUMN) if name in told]
     return Evaluation(
         format_trace_id(trace),
         format_span_id(span),
@@ -211,7 +219,6 @@ def _evaluation(trace: int, span: int, nanoseconds: int, told: Mapping[str, obje
         str(told.get(names.VERDICT, told.get(names.EVALUATION_LABEL, ""))),
         score if isinstance(score, float) else None,
         str(told.get(names.EVALUATION_EXPLANATION, "")),
-        ".".join(place),
-        datetime.fromtimestamp(nanoseconds / 1e9, UTC).isoformat(),
-        tuple((name, str(value)) for name, value in sorted(told.items()) if name.startswith(f"{names.SCOPE}.")),
+        nanoseconds,
+        {name: str(value) for name, value in told.items() if name.startswith(f"{names.SCOPE}.")},
     )

@@ -249,7 +249,8 @@ class RunTrace(Looker):
             events.ERROR if flagged else events.INFO if label == "pass" else events.WARN,
         )
         with self._out.net:
-            self._out.metrics.run(verdict.kind, self._out.tasks(self._task) if self._task else "")
+            reason = short(verdict.stop.reason) if verdict.stop is not None else None
+            self._out.metrics.run(verdict.kind, self._out.tasks(self._task) if self._task else "", reason)
 
     def _summarise(self, name: str, end: Mapping[str, Value], failure: str | None, phrase: str) -> None:
         """Tell a flagged run that was not sampled as a trace of its own: one span, as long as the run, linked to it.
