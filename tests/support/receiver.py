@@ -173,7 +173,10 @@ def endpoint(conduct: Conduct | Literal["dead"]) -> Generator[str]:
 
 
 class Sender:
-    """Providers of the real SDK that export to an OTLP endpoint as an application's do: in batches."""
+    """Providers of the real SDK that export to an OTLP endpoint as an application's do: in batches.
+
+    `timeout` is that of a request, `every` how often metrics are sent, in seconds.
+    """
 
     def __init__(
         self,
@@ -181,6 +184,7 @@ class Sender:
         *,
         sampler: Sampler | None = None,
         timeout: float = 10.0,
+        every: float = 60.0,
         around: Callable[[SpanProcessor], SpanProcessor] = lambda processor: processor,
     ) -> None:
         resource = Resource.create({"service.name": "refund-agent", "deployment.environment.name": "test"})
@@ -188,7 +192,7 @@ class Sender:
         self.tracers = TracerProvider(sampler, resource, shutdown_on_exit=False)
         self.tracers.add_span_processor(around(spans))
         metrics = OTLPMetricExporter(f"{url}/v1/metrics", timeout=timeout)
-        reader = PeriodicExportingMetricReader(metrics, export_interval_millis=60_000)
+        reader = PeriodicExportingMetricReader(metrics, export_interval_millis=every * 1e3)
         self.meters = MeterProvider([reader], resource, shutdown_on_exit=False)
         records = BatchLogRecordProcessor(OTLPLogExporter(f"{url}/v1/logs", timeout=timeout))
         self.loggers = LoggerProvider(resource, shutdown_on_exit=False)
