@@ -25,7 +25,7 @@ from benchmarks.measuring import ROUNDS, beside, compiled, cpu, in_fresh_process
 from guardrail import Configuration, Guard
 from guardrail.pictures import Picture
 from guardrail.stores.opening import open_store
-from guardrail.stores.sqlite_pictures import digest
+from guardrail.stores.sqlite.pictures import digest
 from guardrail.stores.store import Photograph
 from support.receiver import Conduct, endpoint
 
