@@ -233,29 +233,33 @@ class RunTrace(Looker):
         with self._out.net:
             if not self._joined:
                 self._span.end()
+        summary: Context | None = None
         with self._out.net:
             if flagged and _was_lost(self._span):
-                self._summarise(f"{names.SCOPE}.{verdict.kind}", end, failure, phrase)
+                summary = self._summarised(f"{names.SCOPE}.{verdict.kind}", end, failure, phrase)
+        self._tell(verdict, flagged, phrase, summary)
+
+    def _tell(self, verdict: Verdict, flagged: bool, phrase: str, summary: Context | None) -> None:
+        """Tell the verdict as an event, of the run's span or of its summary's, and as a metric."""
         label = _LABELS[verdict.kind]
-        self._evaluated(
-            names.RUN_EVALUATION,
-            label,
-            {
-                names.TASK_NAME: short(self._task),
-                **_of_verdict(verdict),
-                names.FLAGGED: flagged,
-                **({names.EVALUATION_EXPLANATION: phrase} if phrase else {}),
-            },
-            events.ERROR if flagged else events.INFO if label == "pass" else events.WARN,
-        )
+        told: dict[str, Value] = {
+            names.TASK_NAME: short(self._task),
+            **_of_verdict(verdict),
+            names.FLAGGED: flagged,
+        }
+        if phrase:
+            told[names.EVALUATION_EXPLANATION] = phrase
+        severity = events.ERROR if flagged else events.INFO if label == "pass" else events.WARN
+        self._evaluated(names.RUN_EVALUATION, label, told, severity, summary)
         with self._out.net:
             reason = short(verdict.stop.reason) if verdict.stop is not None else None
             self._out.metrics.run(verdict.kind, self._out.tasks(self._task) if self._task else "", reason)
 
-    def _summarise(self, name: str, end: Mapping[str, Value], failure: str | None, phrase: str) -> None:
+    def _summarised(self, name: str, end: Mapping[str, Value], failure: str | None, phrase: str) -> Context | None:
         """Tell a flagged run that was not sampled as a trace of its own: one span, as long as the run, linked to it.
 
-        It is begun as flagged, so that a sampler can know it.
+        It is begun as flagged, so that a sampler can know it. Returns its context if it was sampled, for then the
+        verdict is better told of it than of a span that nobody has.
         """
         start = {**self._given, **self._start, **end}
         del start[names.OPERATION]  # it is no run, and must not be counted as one
@@ -270,6 +274,7 @@ class RunTrace(Looker):
         )
         finish(span, {}, {}, failure, phrase)
         span.end()
+        return trace.set_span_in_context(span, Context()) if span.get_span_context().trace_flags.sampled else None
 
 
 class CallTrace:

@@ -114,10 +114,10 @@ def endpoints(folder: Path) -> None:
         for conduct in ENDPOINTS:
             with endpoint(conduct) as url:
                 figures[conduct].append(paced(url, str(folder)))
-    for conduct, found in figures.items():
+    for name, found in figures.items():
         p50, p99 = (statistics.median(column) for column in zip(*found, strict=True))
         ratio = statistics.median(one[1] / live[1] for one, live in zip(found, figures["live"], strict=True))
-        say("guarded no-op read by endpoint, wall", endpoint=conduct, p50_us=p50, p99_us=p99, p99_ratio=ratio)
+        say("guarded no-op read by endpoint, wall", endpoint=name, p50_us=p50, p99_us=p99, p99_ratio=ratio)
 
 
 ENDPOINTS: tuple[Conduct | Literal["dead"], ...] = ("live", "dead", "hanging", "refusing")

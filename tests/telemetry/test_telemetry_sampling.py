@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry import context as contexts
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
@@ -26,7 +27,7 @@ from opentelemetry.sdk.trace.sampling import (
     SamplingResult,
     TraceIdRatioBased,
 )
-from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
+from opentelemetry.trace import NonRecordingSpan, NoOpTracerProvider, SpanContext, TraceFlags
 
 from guardrail import Guard, RunStopped
 from guardrail.calls import Verdict
@@ -97,12 +98,18 @@ class TestOverTheWire:
     def test_a_summary_is_a_trace_of_its_own_that_leads_to_the_run(self, guards: Guards) -> None:
         got = self.sent(guards, KeepSummary(NEVER))
         [summary] = got.spans
-        [verdict] = [one for one in got.records if one.attributes.get("guardrail.flagged")]
+        [finding] = [one for one in got.records if one.attributes["gen_ai.evaluation.name"] == "guardrail.state"]
         [link] = summary.item.links
         assert (summary.item.name, summary.item.parent_span_id) == (SUMMARY, b"")
-        assert (link.trace_id, link.span_id) == (verdict.item.trace_id, verdict.item.span_id)
-        assert summary.item.trace_id != link.trace_id
+        assert link.trace_id == finding.item.trace_id != summary.item.trace_id
         assert summary.item.status.code == 2
+
+    def test_the_verdict_is_told_of_the_summary_for_nobody_has_the_run(self, guards: Guards) -> None:
+        got = self.sent(guards, KeepSummary(NEVER))
+        [summary] = got.spans
+        flagged, fine = [one.item for one in got.records if "guardrail.verdict" in one.attributes]
+        assert (flagged.trace_id, flagged.span_id) == (summary.item.trace_id, summary.item.span_id)
+        assert (flagged.flags & 1, fine.flags & 1) == (1, 0)
 
     def test_a_kept_run_is_whole(self, guards: Guards) -> None:
         got = self.sent(guards, KeepFlagged(NEVER), TailKeeper)
@@ -166,6 +173,15 @@ class ByName(Sampler):
 
     def get_description(self) -> str:
         return f"ByName{{{self._name}}}"
+
+
+def test_a_request_that_was_not_sampled_elsewhere_is_what_events_belong_to_where_nothing_traces() -> None:
+    recorder = Recorder(tracer_provider=NoOpTracerProvider())
+    remote = SpanContext(7, 9, is_remote=True, trace_flags=TraceFlags(0))
+    token = contexts.attach(trace.set_span_in_context(NonRecordingSpan(remote)))
+    whole_run(recorder, FLAGGED)
+    contexts.detach(token)
+    assert set(recorder.event_spans()) == {9}
 
 
 @pytest.mark.parametrize("verdict", ["verified", "unverified", "agent_error"])
