@@ -12,6 +12,9 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
+from math import isfinite
+from ssl import SSLContext
 from typing import Final
 
 import httpx
@@ -21,6 +24,7 @@ from opentelemetry.trace import TraceFlags, format_span_id, format_trace_id
 
 from guardrail import attributes as names
 from guardrail.telemetry.logs import get_logger
+from guardrail.telemetry.secrecy import sound
 
 PAUSES: Final = (0.0, 0.5, 1.0, 2.0, 4.0, 6.0)
 """Seconds before each try: time enough for a batch of spans to arrive, without which an evaluation has no place."""
@@ -66,8 +70,8 @@ class Evaluations(LogRecordExporter):
     """Posts evaluations to a backend; what it cannot deliver in a few tries is dropped, and counted in `dropped`.
 
     `url` is where the backend is, `headers` go with every request (an `Authorization`), `timeout` is that of one
-    request and `patience` that of a batch, in seconds: an end of the process waits no longer for it. Evaluations of
-    runs that were not sampled are left out, unless they are flagged: a `TailKeeper` may have kept those.
+    request and `patience` that of a batch, in seconds. Evaluations of runs that were not sampled are left out, unless
+    they are flagged: a `TailKeeper` may have kept those.
     """
 
     def __init__(
@@ -79,7 +83,6 @@ class Evaluations(LogRecordExporter):
         self._timeout = timeout
         self._patience = patience
         self._closed = threading.Event()
-        self._tls = httpx.create_ssl_context()
 
     def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
         """Deliver the evaluations among the records; never raises."""
@@ -117,7 +120,7 @@ class Evaluations(LogRecordExporter):
         end = time.monotonic() + self._patience
         lost, why = 0, ""
         # A client for each batch: one that is kept would share its connections with the children of a fork.
-        with httpx.Client(base_url=self._url, headers=self._headers, verify=self._tls) as client:
+        with httpx.Client(base_url=self._url, headers=self._headers, verify=_tls()) as client:
             for pause in PAUSES:
                 if not posts or self._closed.wait(pause) or time.monotonic() >= end:
                     break
@@ -141,6 +144,9 @@ class Evaluations(LogRecordExporter):
             except httpx.TransportError as error:
                 unheard = type(error).__name__
                 yield post, unheard, True
+                continue
+            except Exception as error:  # noqa: BLE001 - a URL that is none, say: no other try would help
+                yield post, type(error).__name__, False
                 continue
             if status in _BUSY:
                 unheard = f"status {status}"
@@ -188,6 +194,12 @@ class MlflowEvaluations(Evaluations):
             yield Post(f"api/3.0/mlflow/traces/tr-{one.trace_id}/assessments", {"assessment": assessment}, 1)
 
 
+@cache
+def _tls() -> SSLContext:
+    """What takes tens of milliseconds to make."""
+    return httpx.create_ssl_context()
+
+
 def _annotation(one: Evaluation, identifier: str, score: float | None) -> dict[str, object]:
     result = {"label": one.label, "score": score, "explanation": one.explanation or None}
     return {
@@ -212,13 +224,14 @@ def _wanted(batch: Sequence[ReadableLogRecord]) -> Iterator[Evaluation]:
 
 def _evaluation(trace: int, span: int, nanoseconds: int, told: Mapping[str, object]) -> Evaluation:
     score = told.get(names.EVALUATION_SCORE)
+    texts = {name: sound(str(value)) for name, value in told.items()}
     return Evaluation(
         format_trace_id(trace),
         format_span_id(span),
-        str(told.get(names.EVALUATION_NAME, "")),
-        str(told.get(names.VERDICT, told.get(names.EVALUATION_LABEL, ""))),
-        score if isinstance(score, float) else None,
-        str(told.get(names.EVALUATION_EXPLANATION, "")),
+        texts.get(names.EVALUATION_NAME, ""),
+        texts.get(names.VERDICT, texts.get(names.EVALUATION_LABEL, "")),
+        score if isinstance(score, float) and isfinite(score) else None,
+        texts.get(names.EVALUATION_EXPLANATION, ""),
         nanoseconds,
-        {name: str(value) for name, value in told.items() if name.startswith(f"{names.SCOPE}.")},
+        {name: text for name, text in texts.items() if name.startswith(f"{names.SCOPE}.")},
     )

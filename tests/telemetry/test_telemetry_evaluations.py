@@ -16,7 +16,6 @@ from opentelemetry.sdk._logs import LoggerProvider, ReadableLogRecord
 from opentelemetry.sdk._logs.export import (
     BatchLogRecordProcessor,
     InMemoryLogRecordExporter,
-    LogRecordExporter,
     LogRecordExportResult,
     SimpleLogRecordProcessor,
 )
@@ -285,37 +284,40 @@ def test_a_shutdown_ends_the_waiting(backend: Backend, made: Made) -> None:
 
 @on_each
 def test_of_other_records_nothing_is_posted(backend: Backend, made: Made) -> None:
-    records: list[ReadableLogRecord] = []
-
-    class Keeping(LogRecordExporter):
-        def export(self, batch: Any) -> LogRecordExportResult:
-            records.extend(batch)
-            return GOOD
-
-        def shutdown(self) -> None:
-            """Nothing."""
-
-        def force_flush(self, timeout_millis: int = 30_000) -> bool:
-            return True
-
+    records = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
     loggers = LoggerProvider(shutdown_on_exit=False)
-    loggers.add_log_record_processor(SimpleLogRecordProcessor(Keeping()))
+    loggers.add_log_record_processor(SimpleLogRecordProcessor(records))
     logger = loggers.get_logger("app")
     logger.emit(body="a line")
     logger.emit(event_name="gen_ai.evaluation.result", context=Context())  # of no trace
     span = TracerProvider(shutdown_on_exit=False).get_tracer("app").start_span("x")
     logger.emit(event_name="app.event", context=set_span_in_context(span))
     exporter = made(backend.url)
-    assert exporter.export(records) is GOOD
+    assert exporter.export(records.get_finished_logs()) is GOOD
     assert backend.asked == []
 
-    logger.emit(
-        event_name="gen_ai.evaluation.result",
-        context=set_span_in_context(span),
-        attributes={"gen_ai.evaluation.score.value": "high", "gen_ai.evaluation.explanation": ["a", "b"]},
-    )
-    assert exporter.export(records) is GOOD  # an evaluation of somebody else, as odd as it may be
-    assert backend.asked
+
+@on_each
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {},
+        {"gen_ai.evaluation.score.value": "high", "gen_ai.evaluation.explanation": ["a", "b"]},
+        {"gen_ai.evaluation.score.value": float("nan"), "gen_ai.evaluation.name": "a\ud800"},
+        {"gen_ai.evaluation.score.value": float("inf"), "guardrail.verdict": "\udfff"},
+    ],
+)
+def test_an_evaluation_of_somebody_else_is_posted_as_odd_as_it_is(
+    backend: Backend, made: Made, attributes: dict[str, Any]
+) -> None:
+    records = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
+    loggers = LoggerProvider(shutdown_on_exit=False)
+    loggers.add_log_record_processor(SimpleLogRecordProcessor(records))
+    span = TracerProvider(shutdown_on_exit=False).get_tracer("app").start_span("x")
+    context = set_span_in_context(span)
+    loggers.get_logger("app").emit(event_name="gen_ai.evaluation.result", context=context, attributes=attributes)
+    assert made(backend.url).export(records.get_finished_logs()) is GOOD
+    assert len(backend.asked) == 1
 
 
 @on_each
