@@ -7,65 +7,23 @@ form of the same beside them.
 from __future__ import annotations
 
 import gc
-import json
-import os
 import sqlite3
-import statistics
-import subprocess
 import sys
 import tempfile
 import tracemalloc
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from benchmarks.measuring import ROUNDS, beside, compiled, cpu, in_fresh_process, say, wall
+from benchmarks.guarded import guarded, lookup_order, sdk
+from benchmarks.measuring import beside, compiled, cpu, in_fresh_process, say, wall
+from benchmarks.servers import checks, runs_at_once, server_pictures
+from benchmarks.telemetry import endpoints, sampling
 from guardrail import Configuration, Guard
 from guardrail.pictures import Picture
 from guardrail.stores.opening import open_store
 from guardrail.stores.sqlite.pictures import digest
 from guardrail.stores.store import Photograph
-from support.receiver import Conduct, endpoint
-
-Lookup = Callable[..., dict[str, object]]
-
-
-def lookup_order(order_id: int) -> dict[str, object]:
-    """A read that costs nothing."""
-    return {"id": order_id, "status": "paid"}
-
-
-def tools(count: int) -> dict[str, Any]:
-    """So many declared tools, `lookup_order` among them."""
-    return {"lookup_order": {"effect": "read"}, **{f"tool_{n}": {"effect": "read"} for n in range(count - 1)}}
-
-
-def sdk(sampler: Any = None, around: Callable[[Any], Any] = lambda batch: batch) -> dict[str, Any]:
-    """Providers with a batch processor, or what is around it, whose exporter throws everything away."""
-    from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-    from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
-
-    class Nowhere(SpanExporter):
-        def export(self, spans: object) -> SpanExportResult:
-            return SpanExportResult.SUCCESS
-
-    _ = ReadableSpan
-    tracers = TracerProvider(sampler)
-    tracers.add_span_processor(around(BatchSpanProcessor(Nowhere())))
-    return {"tracer_provider": tracers, "meter_provider": MeterProvider([InMemoryMetricReader()])}
-
-
-@contextmanager
-def guarded(folder: Path, count: int = 1, **providers: Any) -> Generator[Lookup, None, None]:
-    """The no-op read in an open run."""
-    ledger = str(Path(tempfile.mkdtemp(dir=folder)) / "ledger.db")
-    configuration = Configuration.model_validate({"ledger": ledger, "tools": tools(count)})
-    with Guard(configuration, **providers) as guard, guard.run() as run:
-        yield run.wrap(lookup_order)
 
 
 def reads(folder: Path) -> None:
@@ -81,78 +39,6 @@ def reads(folder: Path) -> None:
             cpu(partial(read, order_id=17), 300)
             us, bare, _ = beside(partial(read, order_id=17), plain, 1000)
             say("guarded no-op read", case=name, us=us, plain_us=bare)
-
-
-def sampling(folder: Path) -> None:
-    """The read in a run that is not sampled, by what keeps it should it be flagged."""
-    from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased, Sampler
-
-    from guardrail.telemetry.sampling import KeepFlagged, KeepSummary, TailKeeper
-
-    never = ParentBased(ALWAYS_OFF)
-    cases: tuple[tuple[str, Sampler | None, Callable[[Any], Any]], ...] = (
-        ("sampled", None, lambda batch: batch),
-        ("not sampled", never, lambda batch: batch),
-        ("not sampled, KeepSummary", KeepSummary(never), lambda batch: batch),
-        ("not sampled, KeepFlagged and TailKeeper", KeepFlagged(never), TailKeeper),
-    )
-    providers = {name: sdk(sampler, around) for name, sampler, around in cases}
-    figures: dict[str, list[float]] = {name: [] for name in providers}
-    for _ in range(ROUNDS):
-        for name in providers:  # one run at a time, for one inside another would be sampled as that is
-            with guarded(folder, **providers[name]) as read:
-                cpu(partial(read, order_id=17), 300)
-                figures[name].append(cpu(partial(read, order_id=17), 1000))
-    for name, found in figures.items():
-        say("guarded no-op read, by sampling", case=name, us=statistics.median(found))
-
-
-def endpoints(folder: Path) -> None:
-    """The read, once a millisecond, while an OTLP endpoint takes spans, metrics and events, or is no good; wall."""
-    figures: dict[str, list[tuple[float, float]]] = {conduct: [] for conduct in ENDPOINTS}
-    for _ in range(7):
-        for conduct in ENDPOINTS:
-            with endpoint(conduct) as url:
-                figures[conduct].append(paced(url, str(folder)))
-    for name, found in figures.items():
-        p50, p99 = (statistics.median(column) for column in zip(*found, strict=True))
-        ratio = statistics.median(one[1] / live[1] for one, live in zip(found, figures["live"], strict=True))
-        say("guarded no-op read by endpoint, wall", endpoint=name, p50_us=p50, p99_us=p99, p99_ratio=ratio)
-
-
-ENDPOINTS: tuple[Conduct | Literal["dead"], ...] = ("live", "dead", "hanging", "refusing")
-
-PACED = """
-import json, logging, os, sys, time
-from pathlib import Path
-from benchmarks.run import guarded
-from support.receiver import Sender
-
-os.environ.update(OTEL_BSP_SCHEDULE_DELAY="500", OTEL_BLRP_SCHEDULE_DELAY="500")
-logging.basicConfig(filename=os.devnull)
-sender = Sender(sys.argv[1], every=1.0)
-with guarded(Path(sys.argv[2]), **sender.providers) as read:
-    for _ in range(500):
-        read(order_id=17)
-    took = []
-    for _ in range(4_000):
-        started = time.perf_counter()
-        read(order_id=17)
-        took.append(time.perf_counter() - started)
-        time.sleep(0.001)
-took.sort()
-print(json.dumps([took[len(took) // 2] * 1e6, took[len(took) * 99 // 100] * 1e6]), flush=True)
-os._exit(0)  # what waits for the endpoint is let go
-"""
-
-
-def paced(url: str, folder: str) -> tuple[float, float]:
-    """The 50th and the 99th percentile of the read, in microseconds, in a process that sends to this endpoint."""
-    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    asked = [sys.executable, "-c", PACED, url, folder]
-    done = subprocess.run(asked, env=environ, check=True, capture_output=True, text=True)
-    p50, p99 = json.loads(done.stdout)
-    return p50, p99
 
 
 def long_run(folder: Path) -> None:
@@ -301,7 +187,10 @@ def memory(folder: Path) -> None:
     say("memory of 10,000 calls", kib=held / 1024)
 
 
-BENCHMARKS = (reads, sampling, endpoints, long_run, writes, pictures, starting, memory)
+BENCHMARKS = (
+    *(reads, sampling, endpoints, long_run, writes, pictures, starting, memory),
+    *(checks, server_pictures, runs_at_once),
+)
 
 
 def main() -> None:
