@@ -17,7 +17,7 @@ from guardrail.query.forms import canonical
 from guardrail.query.proved import Dialect, Query
 from guardrail.query.reading import clipped, text_of, tokens_of, tree_of
 from guardrail.query.results import check_columns
-from guardrail.query.vocabulary import AGGREGATES, FUNCTIONS, MODIFIERS, NODES, VALUES, is_internal
+from guardrail.query.vocabulary import AGGREGATES, FUNCTIONS, MODIFIERS, NODES, SEQUENCES, VALUES, is_internal
 from guardrail.query.writing import written
 
 _ROOTS: Final = (exp.Select, exp.SetOperation, exp.Values, exp.Subquery)
@@ -122,6 +122,10 @@ def _check(node: exp.Expr, dialect: Dialect, functions: frozenset[str]) -> None:
             # MariaDB 10.11 crashes on such a name where it does not know the database and a join has USING.
             raise QueryRefused(
                 f"{clipped(text_of(node, dialect))} is not allowed: give the table a name with AS, and use it"
+            )
+        case exp.Column() if dialect == "mysql" and node.table and node.name.lower() in SEQUENCES:
+            raise QueryRefused(
+                f"{text_of(node, dialect)} is not allowed: some sessions of MariaDB take a number of a sequence"
             )
         case exp.Identifier() if node.name.startswith("$") and not node.args.get("quoted"):
             raise QueryRefused(f"{node.name} is no parameter of a query; write :{node.name[1:]}")

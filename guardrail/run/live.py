@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from guardrail.call.tools import LiveTool, live_tool
@@ -113,6 +114,7 @@ class Live:
                 self._tools.clear()
             declared = tool_for(self.configuration.tools, name)
             found = live_tool(name, declared, self.policy, self._sentences, self.dialects)
+            found = replace(found, redact=found.redact.union(self.configuration.content.redact))
             self._tools[name] = found
         return found
 

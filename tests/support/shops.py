@@ -138,7 +138,7 @@ class PostgresShop(Shop):
         super().__init__()
         self._connection = connection
         self._setup = (SHOPS / "postgres.sql").read_text()
-        connection.execute(self._setup)
+        connection.execute(self._setup.encode())
 
     def fingerprint(self) -> Fingerprint:
         """See `Shop`."""
@@ -190,7 +190,7 @@ class PostgresShop(Shop):
         self._connection.execute("DISCARD ALL")
         self._connection.execute("DROP SCHEMA public CASCADE; DROP ROLE IF EXISTS proof_evil; CREATE SCHEMA public")
         self._connection.execute("SELECT lo_unlink(oid) FROM pg_largeobject_metadata")
-        self._connection.execute(self._setup)
+        self._connection.execute(self._setup.encode())
 
 
 @contextmanager
@@ -251,7 +251,7 @@ class MariaShop(Shop):
             found[catalog] = self._rows(
                 f"SELECT {columns} FROM information_schema.{catalog} WHERE {columns.split(',')[0]} = DATABASE() ORDER BY 1, 2, 3"
             )
-        for _, name, kind, *_ in found["tables"]:
+        for _, name, kind, *_ in cast("Rows", found["tables"]):
             if kind != "VIEW":
                 found[f"rows of {name}"] = self._rows(f"SELECT * FROM `{name}` ORDER BY 1")
         found["settings"] = [row for row in self._rows("SHOW SESSION VARIABLES") if row[0] not in _NOISY]
@@ -271,7 +271,7 @@ class MariaShop(Shop):
     @property
     def is_open(self) -> bool:
         """See `Shop`."""
-        return bool(self._connection.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)
+        return bool(cast("Any", self._connection).server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)
 
     def rollback(self) -> None:
         """See `Shop`."""
@@ -291,7 +291,7 @@ class MariaShop(Shop):
     def execute(self, text: str) -> None:
         """See `Shop`."""
         with self._connection.cursor() as cursor:
-            cursor.execute(text.replace("{folder}", str(self._folder)))
+            cursor.execute(text.replace("{folder}", str(self._folder)), None)
             while cursor.nextset():
                 pass
 
@@ -317,7 +317,7 @@ class MariaShop(Shop):
         with self.transaction(read_only=False):
             return self.fingerprint()
 
-    def _rows(self, sql: str, values: Mapping[str, object] | None = None) -> Rows:
+    def _rows(self, sql: str, values: dict[str, object] | None = None) -> Rows:
         with self._connection.cursor() as cursor:
             cursor.execute(sql, values)
             return [*cursor.fetchall()]
