@@ -56,8 +56,8 @@ class Table:
     """A table or view as the schema has it.
 
     `key` names the columns that tell its rows apart (None: nothing does), `columns` all columns, `kinds` how
-    they compare, `generated` those that the database fills by itself. `rows` counts its rows up to the
-    asked limit plus one (None: not counted).
+    they compare, `generated` those that the database fills by itself. `rows` counts its rows up to the asked limit
+    plus one (None: not counted). `hides_rows`: a policy of the database may keep rows from whoever looks.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Table:
     kinds: Mapping[str, ColumnKind]
     generated: frozenset[str] = frozenset()
     rows: int | None = None
+    hides_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,8 @@ class Picture:
     `table` is `store.table`; `key` names the key columns; `columns` all looked-at columns in row order,
     key columns first; `kinds` their kinds, by name. `rows` holds whole rows by key (all of them when
     `hashes` is None, else the pinned ones); `hashes` a row hash for every key. `generated` names columns the
-    database fills by itself (an integer primary key, a default, a generated column).
+    database fills by itself (an integer primary key, a default, a generated column). `hides_rows`: a policy of the
+    database may keep rows from whoever looked, so that nothing is known of them.
     """
 
     table: str
@@ -92,6 +94,7 @@ class Picture:
     rows: Mapping[Key, Row]
     hashes: Mapping[Key, bytes] | None = None
     generated: frozenset[str] = field(default_factory=frozenset[str])
+    hides_rows: bool = field(default=False, compare=False)
 
     @property
     def size(self) -> int:

@@ -18,15 +18,30 @@ MOST = 16
 
 
 async def in_thread(do: Callable[[], object]) -> object:
-    """Do some work off the loop, in the context of the caller."""
+    """Do some work that waits off the loop, in the context of the caller."""
+    return await _in(_waiting(), do)
+
+
+async def computed(do: Callable[[], object]) -> object:
+    """Compute something off the loop, one thing at a time: among many threads that compute, the loop's turn comes late."""
+    return await _in(_computing(), do)
+
+
+async def _in(pool: ThreadPoolExecutor, do: Callable[[], object]) -> object:
     context = contextvars.copy_context()
-    return await asyncio.get_running_loop().run_in_executor(_pool(), partial(context.run, do))
+    return await asyncio.get_running_loop().run_in_executor(pool, partial(context.run, do))
 
 
 @cache
-def _pool() -> ThreadPoolExecutor:
+def _waiting() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(MOST, "guardrail")
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # the parent's threads are not in the child
+@cache
+def _computing() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, "guardrail-computing")
+
+
+if hasattr(os, "register_at_fork"):  # the parent's threads are not in the child
+    os.register_at_fork(after_in_child=_waiting.cache_clear)
+    os.register_at_fork(after_in_child=_computing.cache_clear)

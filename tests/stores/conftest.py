@@ -11,6 +11,7 @@ import pytest
 
 from guardrail.stores.opening import open_store
 from guardrail.stores.store import Store
+from support.mariadb_servers import Server, running
 from support.statements import SHOP
 
 Database = Callable[[str], Path]
@@ -39,3 +40,10 @@ def store(shop: Path) -> Generator[Store]:
     opened = open_store("shop", shop, 5)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server]:
+    """A MariaDB server of the test's own, with an empty database."""
+    with running(tmp_path_factory.getbasetemp()) as server:
+        yield server
