@@ -9,9 +9,9 @@ from guardrail.call.needs import Look, Need
 from guardrail.call.steps import Step
 from guardrail.call.tools import CelDemand, Demand, EarlierDemand, SqlDemand
 from guardrail.declare.matchers import check
-from guardrail.declare.pointers import MISSING, resolve
 from guardrail.errors import StoreError
 from guardrail.pictures import Answer, Rows, Unanswered
+from guardrail.pointers import MISSING, resolve
 from guardrail.stores.store import Ask
 
 Checking: TypeAlias = Generator[Need, object, str | None]
