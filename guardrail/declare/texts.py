@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
 _ESCAPE = re.compile(r"~(?![01])")
 _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -32,7 +33,27 @@ def _location(text: str) -> str:
     return _filled(text)
 
 
-def _pointer(text: str) -> str:
+_OF_THE_STORE = frozenset(
+    {"host", "connection", "content-length", "transfer-encoding", "accept-encoding", "if-none-match", "te", "upgrade"}
+)
+
+
+def _header_name(text: str) -> str:
+    if _TOKEN.fullmatch(text) is None:
+        raise ValueError("must be the name of a header")
+    if text.lower() in _OF_THE_STORE:
+        raise ValueError("is a header that the store sets by itself")
+    return text
+
+
+def _header_text(text: str) -> str:
+    if not text.isascii() or not text.isprintable() or text != text.strip():
+        raise ValueError("holds blanks around it, a line break or another character that no header may hold")
+    return text
+
+
+def pointer(text: str) -> str:
+    """The text, which is a JSON pointer. Raises ValueError for any other."""
     if text and not text.startswith("/"):
         raise ValueError("must be a JSON pointer, which is empty or begins with /")
     if _ESCAPE.search(text):
@@ -67,7 +88,13 @@ Filled: TypeAlias = Annotated[str, AfterValidator(_filled)]
 Location: TypeAlias = Annotated[str, AfterValidator(_location)]
 """Where something lies: a path or a URL."""
 
-Pointer: TypeAlias = Annotated[str, AfterValidator(_pointer)]
+HeaderName: TypeAlias = Annotated[str, AfterValidator(_header_name)]
+"""The name of an HTTP header that is not the store's own to set."""
+
+HeaderText: TypeAlias = Annotated[str, AfterValidator(_header_text)]
+"""The value of an HTTP header."""
+
+Pointer: TypeAlias = Annotated[str, AfterValidator(pointer)]
 """A JSON pointer (RFC 6901); "" is the whole value."""
 
 Pattern: TypeAlias = Annotated[str, AfterValidator(_pattern)]

@@ -446,7 +446,7 @@ def test_a_mistake_of_python_is_named_with_its_field() -> None:
 
     assert [str(mistake) for mistake in check(configuration)] == [
         "<python>: policy: there is no bundled policy `strikt` (did you mean `strict`?)",
-        "<python>: stores.shop.url: has another scheme than sqlite, postgres, mysql or mariadb",
+        "<python>: stores.shop.url: has another scheme than sqlite, postgres, mysql, mariadb, http or https",
         "<python>: tools.t.once_per: names an operation that is done once, and the tool only reads",
         "<python>: tools.t.requires[0].earlier: there is no tool `nobody` (the tools are t)",
         "<python>: tasks.u.expect[0].inserted: there is no store `crm` (the stores are shop)",
