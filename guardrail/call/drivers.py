@@ -110,8 +110,8 @@ def _done(need: Work | Look | Pause) -> Ending:
         match need:
             case Work(do):
                 return Returned(_waited(do()))
-            case Look(store, questions):
-                return Returned(store.look(questions))
+            case Look(store, questions, scope):
+                return _attempt(partial(store.look, questions), scope)
             case Pause(seconds):
                 time.sleep(seconds)
                 return Returned(None)
@@ -125,8 +125,8 @@ async def _adone(need: Work | Look | Pause) -> Ending:
             case Work(do):
                 result = await in_thread(do)
                 return Returned(await cast("Awaitable[object]", result) if _is_awaitable(result) else result)
-            case Look(store, questions):
-                return Returned(await store.alook(questions))
+            case Look(store, questions, scope):
+                return await _aattempt(store.alook(questions), scope)
             case Pause(seconds):
                 await asyncio.sleep(seconds)
                 return Returned(None)

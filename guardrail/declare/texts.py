@@ -9,8 +9,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator
 
+from guardrail.query.headers import header_name, header_text
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
 _ESCAPE = re.compile(r"~(?![01])")
 _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -31,25 +32,6 @@ def _location(text: str) -> str:
     if "\0" in text:
         raise ValueError("must not hold a NUL character")
     return _filled(text)
-
-
-_OF_THE_STORE = frozenset(
-    {"host", "connection", "content-length", "transfer-encoding", "accept-encoding", "if-none-match", "te", "upgrade"}
-)
-
-
-def _header_name(text: str) -> str:
-    if _TOKEN.fullmatch(text) is None:
-        raise ValueError("must be the name of a header")
-    if text.lower() in _OF_THE_STORE:
-        raise ValueError("is a header that the store sets by itself")
-    return text
-
-
-def _header_text(text: str) -> str:
-    if not text.isascii() or not text.isprintable() or text != text.strip():
-        raise ValueError("holds blanks around it, a line break or another character that no header may hold")
-    return text
 
 
 def pointer(text: str) -> str:
@@ -88,10 +70,10 @@ Filled: TypeAlias = Annotated[str, AfterValidator(_filled)]
 Location: TypeAlias = Annotated[str, AfterValidator(_location)]
 """Where something lies: a path or a URL."""
 
-HeaderName: TypeAlias = Annotated[str, AfterValidator(_header_name)]
+HeaderName: TypeAlias = Annotated[str, AfterValidator(header_name)]
 """The name of an HTTP header that is not the store's own to set."""
 
-HeaderText: TypeAlias = Annotated[str, AfterValidator(_header_text)]
+HeaderText: TypeAlias = Annotated[str, AfterValidator(header_text)]
 """The value of an HTTP header."""
 
 Pointer: TypeAlias = Annotated[str, AfterValidator(pointer)]

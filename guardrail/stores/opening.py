@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from guardrail.errors import StoreError
 from guardrail.stores.sqlite.sessions import Factory, File
 from guardrail.stores.sqlite.store import SqliteStore
 from guardrail.stores.store import Store
+
+if TYPE_CHECKING:
+    from guardrail.stores.http.api import Api
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _FORMS: Final = (
@@ -35,6 +38,20 @@ def open_store(name: str, where: object, timeout: float) -> Store:
     if isinstance(where, str):
         return SqliteStore(name, File(_path(name, where).absolute()), timeout)
     raise StoreError(f"the store {name} cannot be opened from {type(where).__name__}; give {_FORMS}")
+
+
+def open_api(name: str, where: object, api: Api, timeout: float) -> Store:
+    """Open the HTTP store called `name`; the server is first asked by a look.
+
+    `where` is a URL in the place of the declared one, a mapping with `url` and `headers` or one of them, or a function
+    that returns one of these for every look; None: as declared. Raises `StoreError` for what is none of these, and
+    when a file of certificates cannot be read.
+    """
+    # Imported with the first such store: what speaks HTTP is no light import.
+    from guardrail.stores.http.sources import Source
+    from guardrail.stores.http.store import HttpStore
+
+    return HttpStore(name, api, Source(name, api.place, where), timeout)
 
 
 def _path(name: str, where: str) -> Path:
