@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from types import TracebackType
-from typing import Any, Final, Self, cast
+from typing import Any, Self, cast
 
 import httpcore
 
@@ -18,9 +18,6 @@ from guardrail.query.urls import Proxy, Url
 from guardrail.stores.http.messages import Intake, Message
 from guardrail.stores.http.network import AsyncNetwork, Away, Deadline, Doors, Network
 from guardrail.threads import in_thread
-
-_OWN: Final = (("Accept-Encoding", "gzip"), ("Cache-Control", "no-cache"))
-"""What is sent with every request: an answer is asked of the server itself, not of a cache before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +151,7 @@ def _url(place: Proxy | Url) -> httpcore.URL:
 
 def _sent(send: Send) -> dict[str, Any]:
     host = str(send.url.origin).partition("://")[2]
-    return {"url": _url(send.url), "headers": [("Host", host), *_OWN, *send.headers]}
+    return {"url": _url(send.url), "headers": [("Host", host), ("Accept-Encoding", "gzip"), *send.headers]}
 
 
 @contextmanager

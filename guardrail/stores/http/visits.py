@@ -32,6 +32,9 @@ MOST_REDIRECTS: Final = 5
 FIRST_PAUSE: Final = 0.1
 """How many seconds lie before the second try; before each further one twice as many, and a little less by chance."""
 
+_OWN: Final = {"Accept": "application/json", "User-Agent": "guardrail", "Cache-Control": "no-cache"}
+"""What is sent unless it is declared otherwise: an answer is asked of the server itself, not of a cache before it."""
+
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _ANOTHER_TIME: Final = frozenset({429, 502, 503, 504})
 
@@ -76,7 +79,9 @@ class Visit:
         self._place = place
         self._deadline = deadline
         self._kept = kept
-        self._headers = {**context, "Accept": "application/json", "User-Agent": "guardrail", **place.headers}
+        declared = {name.lower() for name in place.headers}
+        own = {name: text for name, text in {**context, **_OWN}.items() if name.lower() not in declared}
+        self._headers = {**own, **place.headers}
         self._values: dict[str, tuple[object, _Trail]] = {}
         self._trail = _Trail()
 
