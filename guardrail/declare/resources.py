@@ -58,7 +58,7 @@ class Resource(Declaration):
     """A resource of an HTTP store, which can be watched like a table.
 
     get: the path from the store's URL on; `:name` takes an input of the task.
-    query: what stands behind the ?; a value `:name` takes an input.
+    query: what stands behind the ?; a value `:name` takes an input. It is not in the repr: it may hold a key.
     rows: JSON pointer to the list of rows, or to the one object that is the row.
     key: the columns that name a row; a watch may name them instead.
     next: how to find the next page: a JSON pointer to its URL, `link` (the Link header), or a cursor.
@@ -66,7 +66,7 @@ class Resource(Declaration):
     """
 
     get: Filled
-    query: UrlQuery = Field(default={})
+    query: UrlQuery = Field(default={}, repr=False)
     rows: Pointer = ""
     key: Key | None = None
     next: Annotated[Annotated[str, AfterValidator(_next), PLAIN] | Annotated[Cursor, KEYS], BY_FORM] | None = None
@@ -83,7 +83,7 @@ class HttpReading(Declaration):
 
     store: str
     get: Filled
-    query: UrlQuery = Field(default={})
+    query: UrlQuery = Field(default={}, repr=False)
     at: Pointer = ""
     equals: Any = None
     exists: Flag = True

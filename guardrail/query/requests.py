@@ -43,13 +43,14 @@ Part: TypeAlias = str | Parameter
 class Request:
     """What is asked of an HTTP store.
 
-    `text` is the path as it was written, `segments` its segments, `query` names and values. `parameters` are the
+    `text` is the path as it was written, `segments` its segments, `query` names and values, which are not in the repr:
+    they may be keys of the API. `parameters` are the
     names of the inputs that it takes, each once.
     """
 
     text: str
     segments: tuple[tuple[Part, ...], ...]
-    query: tuple[tuple[str, Part], ...] = ()
+    query: tuple[tuple[str, Part], ...] = field(default=(), repr=False)
     parameters: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:

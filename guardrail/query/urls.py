@@ -30,8 +30,18 @@ class Origin:
 
     def __str__(self) -> str:
         """The origin as a URL has it."""
+        return f"{self.scheme}://{self.authority}"
+
+    @property
+    def authority(self) -> str:
+        """Host and port, the port only where it is not the usual one of the scheme."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}" + ("" if self.port == _PORTS[self.scheme] else f":{self.port}")
+        return host if self.unusual_port is None else f"{host}:{self.port}"
+
+    @property
+    def unusual_port(self) -> int | None:
+        """The port, if it is not the usual one of the scheme."""
+        return None if self.port == _PORTS[self.scheme] else self.port
 
 
 @dataclass(frozen=True, slots=True)

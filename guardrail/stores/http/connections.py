@@ -146,12 +146,12 @@ def _apool(route: Route, **options: Any) -> httpcore.AsyncConnectionPool:
 def _url(place: Proxy | Url) -> httpcore.URL:
     target = place.target if isinstance(place, Url) else "/"
     origin = place.origin
-    return httpcore.URL(scheme=origin.scheme, host=origin.host, port=origin.port, target=target)
+    return httpcore.URL(scheme=origin.scheme, host=origin.host, port=origin.unusual_port, target=target)
 
 
 def _sent(send: Send) -> dict[str, Any]:
-    host = str(send.url.origin).partition("://")[2]
-    return {"url": _url(send.url), "headers": [("Host", host), ("Accept-Encoding", "gzip"), *send.headers]}
+    own = (("Host", send.url.origin.authority), ("Accept-Encoding", "gzip"))
+    return {"url": _url(send.url), "headers": [*own, *send.headers]}
 
 
 @contextmanager

@@ -20,6 +20,10 @@ from guardrail.threads import in_thread_apart, within
 _TRANSIENT: Final = (socket.EAI_AGAIN,)
 
 
+_SIP: Final = 8 * 2**10
+"""How many bytes are read at once where a loop waits."""
+
+
 class Away(StoreError):
     """The server cannot be reached, or broke off: that may be another time, or at another try."""
 
@@ -188,8 +192,35 @@ class AsyncNetwork(httpcore.AsyncNetworkBackend):
         for number, address in enumerate(addresses):
             share = self._deadline.left / (len(addresses) - number)
             try:
-                return await self._plain.connect_tcp(address, port, share, None, socket_options)
+                return _Sipped(await self._plain.connect_tcp(address, port, share, None, socket_options))
             except (httpcore.ConnectError, httpcore.ConnectTimeout):
                 if number == len(addresses) - 1:
                     raise
         raise Away("its host has no address")
+
+
+class _Sipped(httpcore.AsyncNetworkStream):
+    """A connection that is read a little at a time: what a server sends between two waits is worked through at once."""
+
+    def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
+        self._stream = stream
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
+        return await self._stream.read(min(max_bytes, _SIP), timeout)
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        await self._stream.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> httpcore.AsyncNetworkStream:
+        return _Sipped(await self._stream.start_tls(ssl_context, server_hostname, timeout))
+
+    def get_extra_info(self, info: str) -> object:
+        return self._stream.get_extra_info(info)

@@ -76,11 +76,12 @@ class Gathering:
         self._types: dict[str, set[type]] = {}
 
     def take(self, rows: list[_Object]) -> None:
-        """Take the rows of a page. Raises `StoreError` for too many, and for rows without a key or with one's of another."""
+        """Take the rows of a page, out of the list. Raises `StoreError` for too many, and for keys that do not do."""
         self._size += len(rows)
         check_size(self._size, self._question.most_rows)
-        for row in rows:
-            self._take(row)
+        rows.reverse()
+        while rows:  # one by one they are given up, too: all at once would hold up other threads
+            self._take(rows.pop())
         if self._hashes is None:
             check_unique(self._size, len(self._rows), self._key)
             if self._size > self._whole:
@@ -89,8 +90,9 @@ class Gathering:
         check_unique(self._size, len(self._rows if self._hashes is None else self._hashes), self._key)
 
     def _take(self, row: _Object) -> None:
-        ignored = self._question.ignore
-        key, row = key_of(row, self._key), {name: value for name, value in row.items() if name not in ignored}
+        key, ignored = key_of(row, self._key), self._question.ignore
+        if not ignored.isdisjoint(row):
+            row = {name: value for name, value in row.items() if name not in ignored}
         for name, value in row.items():
             if value is not None:
                 check_depth(value)
@@ -100,16 +102,15 @@ class Gathering:
         if self._hashes is not None:
             self._hashes[key] = digest(row)
 
-    @property
     def picture(self) -> Picture:
-        """The picture of all rows that were taken."""
+        """The picture of all rows that were taken, which are given up."""
         question = self._question
         named = (name for name in question.named if name not in question.ignore)
         columns = tuple(dict.fromkeys((*self._key, *named, *self._types)))
         kinds: dict[str, ColumnKind] = {
             name: _KINDS.get(frozenset(types), "unknown") for name, types in self._types.items()
         }
-        rows = {key: tuple(row.get(name) for name in columns) for key, row in self._rows.items()}
+        rows = {key: tuple(map(self._rows.pop(key).get, columns)) for key in tuple(self._rows)}
         return Picture(question.name, self._key, columns, kinds, rows, self._hashes)
 
 

@@ -159,7 +159,7 @@ class Visit:
                 break
             taken = partial(_taken, gathering, message, resource, first, here)
             here = cast("Url | None", (yield Compute(taken)))
-        picture = yield Compute(lambda: gathering.picture)
+        picture = yield Compute(gathering.picture)
         return replace(cast("Picture", picture), exchange=self._exchange(question))
 
     def _is_absent(self, message: Message, absent: frozenset[int]) -> bool:
