@@ -16,11 +16,11 @@ from urllib.parse import parse_qsl, urlsplit
 from guardrail.declare.configuration import StoreDeclaration
 from guardrail.declare.durations import seconds
 from guardrail.declare.store_consistency import store_faults
-from guardrail.pictures import Answer, Unanswered
+from guardrail.pictures import Answer, Picture, Unanswered
 from guardrail.query.requests import prove_request
 from guardrail.run.apis import api_of
 from guardrail.stores.opening import open_api
-from guardrail.stores.store import Fetch, Question, Store
+from guardrail.stores.store import Fetch, Photograph, Question, Store
 
 
 @dataclass(frozen=True)
@@ -174,6 +174,18 @@ def opened(url: str, *, where: object = None, name: str = "crm", **declared: Any
 def fetch(path: str, at: str = "", query: dict[str, Any] | None = None, **values: object) -> Fetch:
     """The question for a value."""
     return Fetch(prove_request(path, query), at, values)
+
+
+def photograph(name: str, **more: Any) -> Photograph:
+    """The question for a picture of a resource of the store `crm`."""
+    return Photograph(f"crm.{name}", name, **more)
+
+
+def pictured(answers: Sequence[Answer]) -> Picture:
+    """The only answer, which is a picture."""
+    [answer] = answers
+    assert isinstance(answer, Picture), answer
+    return answer
 
 
 def why(answers: Sequence[Answer]) -> str:

@@ -49,7 +49,10 @@ class Source:
         if not given or not {"url", "headers"}.issuperset(given):
             raise StoreError(f"the place of the HTTP store {self._store} has other keys than url and headers; {_FORMS}")
         url = self._url(given["url"]) if "url" in given else self._declared.url
-        return Place(url, {**self._declared.headers, **self._headers(given.get("headers", {}))})
+        headers = given.get("headers", {})
+        if not isinstance(headers, Mapping):
+            raise StoreError(f"the headers of the HTTP store {self._store} are no mapping; {_FORMS}")
+        return Place(url, {**self._declared.headers, **self._headers(cast("Mapping[object, object]", headers))})
 
     def _url(self, text: object) -> Url:
         try:
@@ -60,13 +63,15 @@ class Source:
             raise StoreError(f"the URL of the HTTP store {self._store} holds a query")
         return url
 
-    def _headers(self, headers: object) -> dict[str, str]:
+    def _headers(self, headers: Mapping[object, object]) -> dict[str, str]:
         known = {name.lower(): name for name in self._declared.headers}
         found: dict[str, str] = {}
-        for name, text in cast("Mapping[object, object]", headers).items() if isinstance(headers, Mapping) else ():
+        for name, text in headers.items():
             try:
-                given = header_name(str(name))
-                found[known.get(given.lower(), given)] = header_text(text if isinstance(text, str) else "\n")
+                if not isinstance(name, str) or not isinstance(text, str):
+                    raise ValueError("is no text")
+                given = header_name(name)
+                found[known.get(given.lower(), given)] = header_text(text)
             except ValueError as error:
                 raise StoreError(f"a header of the HTTP store {self._store} {error}") from error
         return found
