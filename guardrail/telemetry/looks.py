@@ -47,7 +47,7 @@ class _Look:
     def span_name(self) -> str:
         """What its span is called: by the path that was asked for, or the query, or as a check."""
         if self.exchange is not None:
-            return short(f"GET {self.exchange.template}")
+            return short(redact_text(f"GET {self.exchange.template}"))
         return short(self.summary) if self.system else f"{names.CHECK} {short(self.name)}"
 
     @property
@@ -244,7 +244,7 @@ def _requested(exchange: Exchange) -> dict[str, Value]:
         names.SERVER_ADDRESS: short(exchange.host),
         names.SERVER_PORT: exchange.port,
         names.URL_FULL: redact_text(exchange.url),
-        names.URL_TEMPLATE: short(exchange.template),
+        names.URL_TEMPLATE: redact_text(exchange.template),
     }
 
 

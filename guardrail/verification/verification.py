@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TypeAlias, cast
@@ -185,7 +185,7 @@ class Verification:
         verified = verify(contract.contract, evidence)
         found = yield from checking.findings(contract.checks, "")
         created = yield from self._created(contract, before)
-        return replace(verified, findings=(*verified.findings, *created, *found))
+        return replace(verified, findings=(*verified.findings, *_vacuous(pictures, after), *created, *found))
 
     def _created(self, contract: LiveContract, before: Before) -> Generator[Need, object, list[Finding]]:
         """A finding for each table that was created during the run, where all tables are watched."""
@@ -252,6 +252,15 @@ def _aligned(watch: LiveWatch, before: Seen, after: Seen) -> tuple[Seen, Seen]:
     if any(isinstance(value, Digest) for value in key):
         after = digested_like(after, before)
     return before, after
+
+
+def _vacuous(before: Pictures, after: Pictures) -> Iterator[Finding]:
+    """A warning for each resource of which there was none, by its status, before and after the run."""
+    for place, picture in after.items():
+        statuses = [exchange.status for seen in (before[place], picture) if (exchange := seen.exchange) is not None]
+        if len(statuses) == 2 and not {200, 304}.intersection(statuses):
+            text = f"{place}: it answered {statuses[0]} before and after the run, so nothing of it could have changed; "
+            yield Finding("check_error", place, f"{text}is its path right?", warning=True)
 
 
 def _unseen(

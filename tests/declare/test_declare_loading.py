@@ -388,7 +388,7 @@ TREES = st.recursive(PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dicti
 
 
 @given(tree=st.dictionaries(NAMES, TREES, max_size=5))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
 def test_any_file_loads_or_is_refused_with_mistakes(folder: Path, tree: dict[str, Any]) -> None:
     write({"guardrail.yaml": json.dumps(tree)})
 
@@ -408,7 +408,7 @@ def mistakes_if_any() -> tuple[Mistake, ...] | None:
 
 
 @given(data=st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
 def test_a_damaged_configuration_loads_or_is_refused_with_mistakes(folder: Path, data: st.DataObject) -> None:
     tree = load(DESIGN, {"SHOP_URL": "shop.db"}).model_dump(by_alias=True, exclude_unset=True)
     whole: Any = json.loads(as_yaml(tree))
