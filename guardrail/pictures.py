@@ -128,7 +128,11 @@ def joined(one: Picture, other: Picture) -> tuple[Picture, Picture]:
     What a row does not have is null.
     """
     columns = tuple(dict.fromkeys((*one.columns, *other.columns)))
-    kinds = {name: kind for name in columns if (kind := _common(one.kinds.get(name), other.kinds.get(name)))}
+    kinds: dict[str, ColumnKind] = {}
+    for name in columns:
+        kind = _common(one.kinds.get(name), other.kinds.get(name))
+        if kind is not None:
+            kinds[name] = kind
     return _over(one, columns, kinds), _over(other, columns, kinds)
 
 

@@ -15,6 +15,7 @@ _URL: Final = re.compile(
         (?P<target> [/?][\x21-\x7e]* )?""",
     re.IGNORECASE | re.VERBOSE,
 )
+_NO_URL: Final = "is no plain URL such as https://api.example.com/v2"
 _PORTS: Final = {"http": 80, "https": 443}
 _KEPT: Final = "!#$%&'()*+,/:;=?@[]~"
 """What may stand in a reference to a URL; everything else is percent-encoded."""
@@ -62,7 +63,11 @@ class Url:
 
     def at(self, reference: str) -> Url:
         """What a reference that was found there leads to. Raises ValueError where that is no URL of an HTTP server."""
-        return url_of(urljoin(str(self), quote(reference.strip(), safe=_KEPT)).partition("#")[0])
+        try:
+            found = urljoin(str(self), quote(reference.strip(), safe=_KEPT))
+        except ValueError as error:
+            raise ValueError(_NO_URL) from error
+        return url_of(found.partition("#")[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ def url_of(text: str) -> Url:
         raise ValueError("holds a # part, which is never sent")
     found = _URL.fullmatch(text)
     if found is None or "\\" in text:
-        raise ValueError("is no plain URL such as https://api.example.com/v2")
+        raise ValueError(_NO_URL)
     known = scheme[1].lower()
     port = int(found["port"]) if found["port"] else _PORTS[known]
     if not 0 < port < 65_536:

@@ -84,7 +84,9 @@ def test_a_reference_leads_where_it_says_and_nowhere_by_a_trick(reference: str, 
     assert str(url_of("https://host/api/items").at(reference)) == found
 
 
-@pytest.mark.parametrize("reference", ["https://user@host/", "javascript:alert(1)", "https://host:99999/"])
+@pytest.mark.parametrize(
+    "reference", ["https://user@host/", "javascript:alert(1)", "https://host:99999/", "http://[::1"]
+)
 def test_a_reference_that_is_no_plain_url_is_refused(reference: str) -> None:
     with pytest.raises(ValueError, match=r"^(holds|has|is)"):
         url_of("https://host/api").at(reference)

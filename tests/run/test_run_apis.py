@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -29,6 +29,22 @@ CLOSE: dict[str, Any] = {
 }
 
 
+class Guarding(Protocol):
+    """Makes a guard around the ticket system: of a task, a tool and a store what differs from the usual."""
+
+    def __call__(
+        self, task: dict[str, Any] | None = None, *, tool: dict[str, Any] | None = None, **store: Any
+    ) -> Guard: ...
+
+
+class Judging(Protocol):
+    """Runs an agent: what the run comes to."""
+
+    def __call__(
+        self, guard: Guard, agent: Callable[[Any], object], inputs: dict[str, object] | None = None
+    ) -> Verdict: ...
+
+
 @pytest.fixture
 def crm() -> Iterator[Crm]:
     made = Crm()
@@ -37,7 +53,7 @@ def crm() -> Iterator[Crm]:
 
 
 @pytest.fixture
-def guarded(crm: Crm, tmp_path: Path) -> Iterator[Callable[..., Guard]]:
+def guarded(crm: Crm, tmp_path: Path) -> Iterator[Guarding]:
     """Makes guards around the ticket system."""
     made: list[Guard] = []
 
@@ -54,7 +70,7 @@ def guarded(crm: Crm, tmp_path: Path) -> Iterator[Callable[..., Guard]]:
 
 
 @pytest.fixture(params=["blocking", "awaiting"])
-def judged(request: pytest.FixtureRequest) -> Callable[..., Verdict]:
+def judged(request: pytest.FixtureRequest) -> Judging:
     """Runs an agent in both of the ways in which it may be run: what the run comes to."""
 
     def run(guard: Guard, agent: Callable[[Any], object], inputs: dict[str, object] | None = None) -> Verdict:
@@ -79,37 +95,36 @@ def told(verdict: Verdict) -> list[tuple[str, str | None]]:
     return [(finding.kind, finding.column) for finding in verdict.findings]
 
 
-def test_a_run_that_did_what_it_must_in_an_api_is_verified(
-    crm: Crm, guarded: Callable[..., Guard], judged: Callable[..., Verdict]
-) -> None:
+def test_a_run_that_did_what_it_must_in_an_api_is_verified(crm: Crm, guarded: Guarding, judged: Judging) -> None:
     verdict = judged(guarded(), lambda run: run.wrap(crm.close_ticket)(7))
     assert verdict.kind == "verified"
 
 
-@pytest.mark.parametrize(
-    ("deed", "findings"),
-    [
-        (lambda crm: None, [("missing_change", "state")]),
-        (lambda crm: crm.close_ticket(8), [("missing_change", "state"), ("unrequested_change", "state")]),
-        (lambda crm: crm.tickets[7].update(state="pending"), [("wrong_value", "state")]),
-        (lambda crm: crm.tickets.pop(7), [("missing_change", None), ("unrequested_change", None)]),
-        (lambda crm: crm.tickets[7].update(state="closed", hours=2), [("unrequested_change", "hours")]),
-        (lambda crm: crm.tickets[7].update(state="closed", new="x"), [("unrequested_change", "new")]),
-        (
-            lambda crm: crm.tickets[7].update(state="closed", tags=["b", "a"]),
-            [("unrequested_change", "tags/0"), ("unrequested_change", "tags/1")],
-        ),
-        (lambda crm: (crm.close_ticket(7), crm.open_ticket(3, "x")), [("unrequested_change", None)]),
-        (lambda crm: (crm.close_ticket(7), crm.tickets.pop(8)), [("unrequested_change", None)]),
-        # None of these is a change: a value in another form, a null that is left out, an ignored column.
-        (lambda crm: crm.tickets[7].update(state="closed", hours=1.50), []),
-        (lambda crm: (crm.close_ticket(7), crm.tickets[7].pop("note")), []),
-        (lambda crm: crm.tickets[7].update(state="closed", updated_at="now"), []),
-    ],
-)
+DEEDS: list[tuple[Callable[[Crm], object], list[tuple[str, str | None]]]] = [
+    (lambda crm: None, [("missing_change", "state")]),
+    (lambda crm: crm.close_ticket(8), [("missing_change", "state"), ("unrequested_change", "state")]),
+    (lambda crm: crm.tickets[7].update(state="pending"), [("wrong_value", "state")]),
+    (lambda crm: crm.tickets.pop(7), [("missing_change", None), ("unrequested_change", None)]),
+    (lambda crm: crm.tickets[7].update(state="closed", hours=2), [("unrequested_change", "hours")]),
+    (lambda crm: crm.tickets[7].update(state="closed", new="x"), [("unrequested_change", "new")]),
+    (
+        lambda crm: crm.tickets[7].update(state="closed", tags=["b", "a"]),
+        [("unrequested_change", "tags/0"), ("unrequested_change", "tags/1")],
+    ),
+    (lambda crm: (crm.close_ticket(7), crm.open_ticket(3, "x")), [("unrequested_change", None)]),
+    (lambda crm: (crm.close_ticket(7), crm.tickets.pop(8)), [("unrequested_change", None)]),
+    # None of these is a change: a value in another form, a null that is left out, an ignored column.
+    (lambda crm: crm.tickets[7].update(state="closed", hours=1.50), []),
+    (lambda crm: (crm.close_ticket(7), crm.tickets[7].pop("note")), []),
+    (lambda crm: crm.tickets[7].update(state="closed", updated_at="now"), []),
+]
+"""What may be done to the tickets, and the findings that it makes: their kinds and columns."""
+
+
+@pytest.mark.parametrize(("deed", "findings"), DEEDS)
 @pytest.mark.parametrize("whole_rows", [10_000, 0])
 def test_what_changed_in_a_resource_is_held_against_the_contract(
-    crm: Crm, guarded: Callable[..., Guard], deed: Callable[[Crm], object], findings: Any, whole_rows: int
+    crm: Crm, guarded: Guarding, deed: Callable[[Crm], object], findings: Any, whole_rows: int
 ) -> None:
     watch = {"crm.tickets": {"ignore": ["updated_at"], "whole_rows": whole_rows}}
     with guarded({**CLOSE, "watch": watch}).run("task", inputs=INPUTS) as run:
@@ -124,11 +139,11 @@ def test_what_changed_in_a_resource_is_held_against_the_contract(
 
 
 def test_what_is_inserted_into_an_empty_resource_is_found_by_its_content(
-    crm: Crm, guarded: Callable[..., Guard], judged: Callable[..., Verdict]
+    crm: Crm, guarded: Guarding, judged: Judging
 ) -> None:
     crm.tickets.clear()
-    values = {"id": {"generated": True}, "title": "help", "state": "open", "note": None}
-    task = {
+    values: dict[str, Any] = {"id": {"generated": True}, "title": "help", "state": "open", "note": None}
+    task: dict[str, Any] = {
         "inputs": {"customer_id": "integer"},
         "expect": [{"inserted": "crm.tickets", "values": values}],
         "watch": {"crm.tickets": {}},
@@ -140,11 +155,9 @@ def test_what_is_inserted_into_an_empty_resource_is_found_by_its_content(
     assert verdict.kind == "silent_failure"
 
 
-def test_what_is_deleted_may_leave_nothing_behind(
-    crm: Crm, guarded: Callable[..., Guard], judged: Callable[..., Verdict]
-) -> None:
+def test_what_is_deleted_may_leave_nothing_behind(crm: Crm, guarded: Guarding, judged: Judging) -> None:
     resources = {"ticket": {"get": "/tickets/:ticket_id", "key": "id"}}
-    task = {
+    task: dict[str, Any] = {
         "inputs": {"ticket_id": "integer"},
         "watch": {"crm.ticket": {}},
         "expect": [{"deleted": "crm.ticket", "key": {"id": "$ticket_id"}}],
@@ -154,7 +167,7 @@ def test_what_is_deleted_may_leave_nothing_behind(
     assert told(judged(guard, lambda run: None, {"ticket_id": 8})) == [("missing_change", None)]
 
 
-def test_a_column_that_no_row_has_is_null(crm: Crm, guarded: Callable[..., Guard]) -> None:
+def test_a_column_that_no_row_has_is_null(crm: Crm, guarded: Guarding) -> None:
     task = {**CLOSE, "expect": [{"updated": "crm.tickets", "key": {"id": 7}, "values": {"closed_by": "me"}}]}
     with guarded(task).run("task", inputs=INPUTS) as run:
         pass
@@ -168,8 +181,8 @@ def test_a_column_that_no_row_has_is_null(crm: Crm, guarded: Callable[..., Guard
     )
 
 
-def test_a_task_that_names_no_watch_watches_every_resource(crm: Crm, guarded: Callable[..., Guard]) -> None:
-    task = {"inputs": {"customer_id": "integer"}, "expect": "nothing"}
+def test_a_task_that_names_no_watch_watches_every_resource(crm: Crm, guarded: Guarding) -> None:
+    task: dict[str, Any] = {"inputs": {"customer_id": "integer"}, "expect": "nothing"}
     for deed, kind in ((lambda: None, "verified"), (lambda: crm.close_ticket(8), "silent_failure")):
         with guarded(task).run("task", inputs={"customer_id": 3}) as run:
             deed()
@@ -177,7 +190,7 @@ def test_a_task_that_names_no_watch_watches_every_resource(crm: Crm, guarded: Ca
         assert run.verdict.kind == kind
 
 
-def test_more_rows_than_a_watch_allows_is_no_picture(crm: Crm, guarded: Callable[..., Guard]) -> None:
+def test_more_rows_than_a_watch_allows_is_no_picture(crm: Crm, guarded: Guarding) -> None:
     with guarded({**CLOSE, "watch": {"crm.tickets": {"most_rows": 1}}}).run("task", inputs=INPUTS) as run:
         crm.close_ticket(7)
     assert run.verdict is not None
@@ -216,7 +229,7 @@ def checked(**check: Any) -> dict[str, Any]:
     ],
 )
 def test_a_value_of_an_api_that_is_as_it_must_be_passes(
-    crm: Crm, guarded: Callable[..., Guard], judged: Callable[..., Verdict], check: dict[str, Any]
+    crm: Crm, guarded: Guarding, judged: Judging, check: dict[str, Any]
 ) -> None:
     assert judged(guarded(checked(**check)), lambda run: None).kind == "verified"
 
@@ -241,7 +254,7 @@ def test_a_value_of_an_api_that_is_as_it_must_be_passes(
     ],
 )
 def test_a_value_of_an_api_that_is_not_as_it_must_be_fails(
-    crm: Crm, guarded: Callable[..., Guard], judged: Callable[..., Verdict], check: dict[str, Any], text: str
+    crm: Crm, guarded: Guarding, judged: Judging, check: dict[str, Any], text: str
 ) -> None:
     verdict = judged(guarded(checked(**check)), lambda run: None)
     assert (verdict.kind, [finding.kind for finding in verdict.findings]) == ("silent_failure", ["check_failed"])
@@ -250,7 +263,7 @@ def test_a_value_of_an_api_that_is_not_as_it_must_be_fails(
 
 @pytest.mark.parametrize("reply", [Reply({}, 401), Reply({}, 403), Reply({}, 500), Reply(b"<html>")])
 def test_a_value_that_cannot_be_read_is_never_a_pass(
-    crm: Crm, guarded: Callable[..., Guard], judged: Callable[..., Verdict], reply: Reply
+    crm: Crm, guarded: Guarding, judged: Judging, reply: Reply
 ) -> None:
     crm.replies["/api/tickets/7"] = reply
     for check in ({"at": "/state", "equals": "open"}, {"exists": False}):
@@ -258,15 +271,13 @@ def test_a_value_that_cannot_be_read_is_never_a_pass(
         assert (verdict.kind, [finding.kind for finding in verdict.findings]) == ("unverified", ["check_error"])
 
 
-def test_a_resource_that_cannot_be_read_is_never_unchanged(
-    crm: Crm, guarded: Callable[..., Guard], judged: Callable[..., Verdict]
-) -> None:
+def test_a_resource_that_cannot_be_read_is_never_unchanged(crm: Crm, guarded: Guarding, judged: Judging) -> None:
     guard = guarded({**CLOSE, "expect": "nothing"})
     crm.replies["/api/customers/3/tickets"] = Reply({}, 403)
     assert judged(guard, lambda run: None).kind == "unverified"
 
 
-def test_the_value_of_a_secret_field_is_in_no_finding(crm: Crm, guarded: Callable[..., Guard]) -> None:
+def test_the_value_of_a_secret_field_is_in_no_finding(crm: Crm, guarded: Guarding) -> None:
     crm.tickets[7]["api_key"] = "s3cret-one"
     with guarded(checked(at="/api_key", equals="s3cret-two")).run("task", inputs=INPUTS) as run:
         pass
@@ -295,7 +306,7 @@ REQUIRED = {"store": "crm", "get": "/tickets/:ticket_id", "at": "/state", "becau
     ],
 )
 def test_a_value_of_an_api_may_be_required_before_a_tool_runs(
-    crm: Crm, guarded: Callable[..., Guard], judged: Callable[..., Verdict], requirement: dict[str, Any], runs: bool
+    crm: Crm, guarded: Guarding, judged: Judging, requirement: dict[str, Any], runs: bool
 ) -> None:
     calls: list[int] = []
 
@@ -314,9 +325,7 @@ def test_a_value_of_an_api_may_be_required_before_a_tool_runs(
     assert calls == ([7] if runs else [])
 
 
-async def test_a_requirement_is_read_by_awaiting_where_the_tool_is_awaited(
-    crm: Crm, guarded: Callable[..., Guard]
-) -> None:
+async def test_a_requirement_is_read_by_awaiting_where_the_tool_is_awaited(crm: Crm, guarded: Guarding) -> None:
     async def close_ticket(ticket_id: int) -> object:
         return crm.close_ticket(ticket_id)
 
@@ -329,7 +338,7 @@ async def test_a_requirement_is_read_by_awaiting_where_the_tool_is_awaited(
 
 @pytest.mark.parametrize("ticket_id", ["7/../8", "..", "7/comments", "a" * 2000])
 def test_a_model_cannot_lead_a_requirement_elsewhere_by_an_argument(
-    crm: Crm, guarded: Callable[..., Guard], ticket_id: str
+    crm: Crm, guarded: Guarding, ticket_id: str
 ) -> None:
     with pytest.raises(RunStopped) as caught, guarded(tool={"requires": [{**REQUIRED, "equals": "open"}]}).run() as run:
         run.wrap(crm.close_ticket)(ticket_id)  # type: ignore[arg-type]
@@ -337,7 +346,7 @@ def test_a_model_cannot_lead_a_requirement_elsewhere_by_an_argument(
     assert crm.asked == []
 
 
-def test_a_requirement_that_cannot_be_decided_stops_the_run(crm: Crm, guarded: Callable[..., Guard]) -> None:
+def test_a_requirement_that_cannot_be_decided_stops_the_run(crm: Crm, guarded: Guarding) -> None:
     crm.replies["/api/tickets/7"] = Reply({}, 403)
     with pytest.raises(RunStopped) as caught, guarded(tool={"requires": [{**REQUIRED, "equals": "open"}]}).run() as run:
         run.wrap(crm.close_ticket)(7)
@@ -345,16 +354,14 @@ def test_a_requirement_that_cannot_be_decided_stops_the_run(crm: Crm, guarded: C
     assert crm.tickets[7]["state"] == "open"
 
 
-def test_a_requirement_whose_argument_is_missing_refuses_the_call(crm: Crm, guarded: Callable[..., Guard]) -> None:
+def test_a_requirement_whose_argument_is_missing_refuses_the_call(crm: Crm, guarded: Guarding) -> None:
     requirement = {**REQUIRED, "get": "/tickets/:number", "equals": "open"}
     with guarded(tool={"requires": [requirement]}).run() as run, pytest.raises(CallRefused, match="number is missing"):
         run.wrap(crm.close_ticket)(7)
 
 
-def test_one_contract_holds_over_a_database_and_an_api(
-    crm: Crm, shop: Shop, guards: Guards, judged: Callable[..., Verdict]
-) -> None:
-    both = {
+def test_one_contract_holds_over_a_database_and_an_api(crm: Crm, shop: Shop, guards: Guards, judged: Judging) -> None:
+    both: dict[str, Any] = {
         "inputs": {"order_id": "integer", "customer_id": "integer"},
         "let": {"due": {"store": "shop", "rows": "select amount from orders where id = :order_id"}},
         "watch": {
@@ -372,7 +379,7 @@ def test_one_contract_holds_over_a_database_and_an_api(
             {"store": "crm", "get": "/tickets/9", "at": "/state", "equals": "open"},
         ],
     }
-    stores = {
+    stores: dict[str, Any] = {
         "shop": {"url": shop.url},
         "crm": {"url": crm.base, "private": True, "resources": {"tickets": TICKETS}},
     }
@@ -393,13 +400,15 @@ def test_one_contract_holds_over_a_database_and_an_api(
     assert places == {"crm.tickets", "check 1"}
 
 
-def failing(times: int, reply: Reply, then: Callable[[Asked], Reply]) -> Callable[[Asked], Reply]:
-    left = iter(range(times))
-    return lambda asked: reply if next(left, None) is not None else then(asked)
+def failing(times: int, reply: Reply, crm: Crm, path: str) -> None:
+    """Let the server answer so at first, and then as before."""
+    left, then = iter(range(times)), crm.replies[path]
+    assert callable(then)
+    crm.replies[path] = lambda asked: reply if next(left, None) is not None else then(asked)
 
 
 def test_what_cannot_be_looked_at_for_a_moment_is_looked_at_again_while_the_state_settles(
-    crm: Crm, guarded: Callable[..., Guard], judged: Callable[..., Verdict]
+    crm: Crm, guarded: Guarding, judged: Judging
 ) -> None:
     check = checked(at="/state", equals="closed")["checks"]
     guard = guarded({**CLOSE, "checks": check, "settle": "20s"})
@@ -407,16 +416,15 @@ def test_what_cannot_be_looked_at_for_a_moment_is_looked_at_again_while_the_stat
     def agent(run: Any) -> None:
         run.wrap(crm.close_ticket)(7)
         # None of these is tried again within a look.
-        crm.replies["/api/customers/3/tickets"] = failing(1, Reply({}, 500), crm.replies["/api/customers/3/tickets"])  # type: ignore[arg-type]
-        crm.replies["/api/tickets/7"] = failing(2, Reply({}, 403), crm.replies["/api/tickets/7"])  # type: ignore[arg-type]
+        failing(1, Reply({}, 500), crm, "/api/customers/3/tickets")
+        failing(2, Reply({}, 403), crm, "/api/tickets/7")
 
     verdict = judged(guard, agent)
     assert (verdict.kind, verdict.looks) == ("verified", 3)
 
 
-def test_a_check_that_comes_true_a_moment_later_is_waited_for(crm: Crm, guarded: Callable[..., Guard]) -> None:
-    before = dict(crm.tickets[7])
-    crm.replies["/api/tickets/7"] = failing(2, Reply(before), crm.replies["/api/tickets/7"])  # type: ignore[arg-type]
+def test_a_check_that_comes_true_a_moment_later_is_waited_for(crm: Crm, guarded: Guarding) -> None:
+    failing(2, Reply(dict(crm.tickets[7])), crm, "/api/tickets/7")
     task = {**checked(at="/state", equals="closed"), "settle": "20s"}
     with guarded(task).run("task", inputs=INPUTS) as run:
         crm.close_ticket(7)
@@ -424,7 +432,7 @@ def test_a_check_that_comes_true_a_moment_later_is_waited_for(crm: Crm, guarded:
     assert (run.verdict.kind, run.verdict.looks) == ("verified", 3)
 
 
-def test_where_the_api_is_may_be_said_for_a_run(crm: Crm, guarded: Callable[..., Guard]) -> None:
+def test_where_the_api_is_may_be_said_for_a_run(crm: Crm, guarded: Guarding) -> None:
     guard = guarded(url="http://127.0.0.1:1/never", timeout="2s")
     tokens = iter(range(100))
 
@@ -440,7 +448,7 @@ def test_where_the_api_is_may_be_said_for_a_run(crm: Crm, guarded: Callable[...,
     assert [asked.headers.get("authorization") for asked in crm.asked[-2:]] == ["Bearer 0", "Bearer 1"]
 
 
-def test_a_guard_lives_across_loops_and_threads(crm: Crm, guarded: Callable[..., Guard]) -> None:
+def test_a_guard_lives_across_loops_and_threads(crm: Crm, guarded: Guarding) -> None:
     guard = guarded({**CLOSE, "expect": "nothing"})
     verdicts: list[Verdict | None] = []
 
@@ -468,7 +476,7 @@ def test_a_guard_lives_across_loops_and_threads(crm: Crm, guarded: Callable[...,
     assert [verdict.kind for verdict in verdicts if verdict] == ["verified"] * 22
 
 
-async def test_while_an_api_is_slow_the_loop_goes_on(crm: Crm, guarded: Callable[..., Guard]) -> None:
+async def test_while_an_api_is_slow_the_loop_goes_on(crm: Crm, guarded: Guarding) -> None:
     def slow(asked: Asked) -> Reply:
         time.sleep(0.3)
         return Reply({"items": []})
@@ -490,9 +498,7 @@ async def test_while_an_api_is_slow_the_loop_goes_on(crm: Crm, guarded: Callable
     assert run.verdict.kind == "verified"
 
 
-async def test_a_run_that_is_cancelled_while_it_looks_leaves_no_connection_behind(
-    crm: Crm, guarded: Callable[..., Guard]
-) -> None:
+async def test_a_run_that_is_cancelled_while_it_looks_leaves_no_connection_behind(crm: Crm, guarded: Guarding) -> None:
     reached = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -561,14 +567,14 @@ def value_of_a_database(state: State) -> bool:
     ],
 )
 def test_a_check_in_python_may_read_values_of_an_api(
-    crm: Crm, guarded: Callable[..., Guard], judged: Callable[..., Verdict], function: Any, kind: str, text: str
+    crm: Crm, guarded: Guarding, judged: Judging, function: Any, kind: str, text: str
 ) -> None:
     verdict = judged(guarded({"checks": [{"python": function}]}), lambda run: None, {})
     assert verdict.kind == kind
     assert text in "".join(finding.text for finding in verdict.findings)
 
 
-def test_a_look_by_hand_judges_what_can_be_told_from_the_end_alone(crm: Crm, guarded: Callable[..., Guard]) -> None:
+def test_a_look_by_hand_judges_what_can_be_told_from_the_end_alone(crm: Crm, guarded: Guarding) -> None:
     guard = guarded({**CLOSE, "checks": checked(at="/state", equals="open")["checks"]})
     verdict = look_now(guard._live, "task", INPUTS)  # pyright: ignore[reportPrivateUsage]
     kinds = {finding.kind for finding in verdict.findings}

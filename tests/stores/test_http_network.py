@@ -261,7 +261,8 @@ def ca(authority: trustme.CA, tmp_path: Path) -> str:
 def secure(authority: trustme.CA) -> Iterator[Api]:
     """A server with a certificate for its name `localhost`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost").configure_cert(context)
+    certificate: Any = authority.issue_cert("localhost")
+    certificate.configure_cert(context)
     made = Api(tls=context)
     made.replies["/tickets/7"] = TICKET
     yield made

@@ -62,6 +62,7 @@ def test_a_status_that_means_there_is_none_is_no_rows(api: Api, ask: Asking) -> 
         (["a"], {}, "it answers no list of objects"),
         ([{"id": 1}, [1]], {}, "it answers no list of objects"),
         ([{"id": 1}, {"name": "x"}], {}, "a row has no text or number as id"),
+        ([{"id": n, **{f"{n}.{m}": m for m in range(40)}} for n in range(30)], {}, "more than 1,000 different columns"),
         ([{"id": None}], {}, "a row has no text or number as id"),
         ([{"id": {"a": 1}}], {}, "a row has no text or number as id"),
         ([{"id": 1}, {"id": 1}], {}, "the key (id) is not unique: 1 of 2 rows"),
@@ -356,7 +357,7 @@ def test_where_a_store_lies_may_be_said_in_its_place(crm: Crm, ask: Asking, wher
         "mapping": {"url": crm.base, "headers": {"authorization": "Bearer x"}},
         "function": lambda: {"url": crm.base, "headers": {"Authorization": f"Bearer {next(token)}"}},
     }
-    declared = {"resources": {"tickets": TICKETS}, "headers": {"Authorization": "Bearer declared"}}
+    declared: dict[str, Any] = {"resources": {"tickets": TICKETS}, "headers": {"Authorization": "Bearer declared"}}
     store = opened("http://127.0.0.1:1" if where else crm.base, where=forms[where], **declared).for_run()
     question = photograph("tickets", values={"customer_id": 3})
     assert pictured(ask(store, [question])).size == pictured(ask(store, [question])).size == 2

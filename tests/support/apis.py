@@ -6,7 +6,7 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -196,7 +196,7 @@ def why(answers: Sequence[Answer]) -> str:
 
 
 @contextmanager
-def raw_server(serve: Callable[[socket.socket], None]) -> Iterator[str]:
+def raw_server(serve: Callable[[socket.socket], None]) -> Generator[str]:
     """The URL of a server that reads the head of a request and then does with the connection as it is told."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         stopping = threading.Event()

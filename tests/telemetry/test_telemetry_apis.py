@@ -193,12 +193,13 @@ def test_a_server_is_told_in_which_span_it_is_asked_and_no_baggage(
 
 
 class Broken(TextMapPropagator):
-    """A propagator that raises."""
+    """A propagator that tells what cannot be sent, and raises."""
 
     def extract(self, carrier: Any, context: Any = None, getter: Any = None) -> Any:
         raise RuntimeError
 
     def inject(self, carrier: Any, context: Any = None, setter: Any = None) -> None:
+        carrier.update({"x-trace": "a\r\nb", "host": "evil", "a b": "c", "x-number": 1, "x-good": "yes"})
         raise RuntimeError
 
     @property
@@ -206,7 +207,7 @@ class Broken(TextMapPropagator):
         return set()
 
 
-def test_a_propagator_that_raises_does_not_break_a_look(
+def test_a_propagator_that_does_not_work_does_not_break_a_look(
     guard: Guard, crm: Crm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(propagate, "propagator", Broken())
@@ -214,6 +215,8 @@ def test_a_propagator_that_raises_does_not_break_a_look(
         pass
     assert run.verdict is not None
     assert run.verdict.kind == "verified"
+    assert crm.asked[0].headers["x-good"] == "yes"
+    assert not {"x-trace", "a b", "x-number"} & crm.asked[0].headers.keys()
 
 
 def test_without_a_trace_a_server_is_told_of_none(crm: Crm) -> None:

@@ -63,7 +63,8 @@ class Connections:
     """The connections of one look, driven by blocking."""
 
     def __init__(self, route: Route, deadline: Deadline) -> None:
-        self._pool = _pool(route, network_backend=Network(route.doors(), deadline))
+        self._network = Network(route.doors(), deadline)
+        self._pool = _pool(route, network_backend=self._network)
         self._deadline = deadline
 
     def send(self, send: Send) -> Message:
@@ -83,14 +84,18 @@ class Connections:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close them."""
-        self._pool.close()
+        try:
+            self._pool.close()
+        finally:
+            self._network.close()
 
 
 class AsyncConnections:
     """The connections of one look, driven by awaiting, within one loop."""
 
     def __init__(self, route: Route, deadline: Deadline) -> None:
-        self._pool = _apool(route, network_backend=AsyncNetwork(route.doors(), deadline))
+        self._network = AsyncNetwork(route.doors(), deadline)
+        self._pool = _apool(route, network_backend=self._network)
         self._deadline = deadline
 
     async def send(self, send: Send) -> Message:
@@ -111,7 +116,10 @@ class AsyncConnections:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close them."""
-        await self._pool.aclose()
+        try:
+            await self._pool.aclose()
+        finally:
+            await self._network.aclose()
 
 
 async def prepare() -> None:

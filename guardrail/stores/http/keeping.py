@@ -8,7 +8,7 @@ from typing import Final
 
 from guardrail.stores.http.messages import Message
 
-MOST_KEPT: Final = 16 * 2**20
+MOST_KEPT: Final = 4 * 2**20
 """How many bytes of answers one run keeps of one store; the oldest go first."""
 
 

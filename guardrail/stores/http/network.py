@@ -118,12 +118,13 @@ Options = Iterable[tuple[int, int, int] | tuple[int, int, bytes | bytearray] | t
 
 
 class Network(httpcore.NetworkBackend):
-    """Makes connections by blocking, and ends every wait with the look."""
+    """Makes connections by blocking, ends every wait with the look, and closes what was left open on the way."""
 
     def __init__(self, doors: Doors, deadline: Deadline) -> None:
         self._doors = doors
         self._deadline = deadline
         self._plain = httpcore.SyncBackend()
+        self._made: list[httpcore.NetworkStream] = []
 
     def connect_tcp(
         self,
@@ -138,11 +139,17 @@ class Network(httpcore.NetworkBackend):
         for number, address in enumerate(addresses):
             share = self._deadline.left / (len(addresses) - number)
             try:
-                return _Timed(self._plain.connect_tcp(address, port, share, None, socket_options), self._deadline)
+                self._made.append(self._plain.connect_tcp(address, port, share, None, socket_options))
+                return _Timed(self._made[-1], self._deadline)
             except (httpcore.ConnectError, httpcore.ConnectTimeout):
                 if number == len(addresses) - 1:
                     raise
         raise Away("its host has no address")
+
+    def close(self) -> None:
+        """Close every connection: one that is given up in the middle of a handshake is nobody else's to close."""
+        for stream in self._made:
+            stream.close()
 
 
 class _Timed(httpcore.NetworkStream):
@@ -178,6 +185,7 @@ class AsyncNetwork(httpcore.AsyncNetworkBackend):
         self._doors = doors
         self._deadline = deadline
         self._plain = cast("httpcore.AsyncNetworkBackend", httpcore.AnyIOBackend())
+        self._made: list[httpcore.AsyncNetworkStream] = []
 
     async def connect_tcp(
         self,
@@ -192,11 +200,17 @@ class AsyncNetwork(httpcore.AsyncNetworkBackend):
         for number, address in enumerate(addresses):
             share = self._deadline.left / (len(addresses) - number)
             try:
-                return _Sipped(await self._plain.connect_tcp(address, port, share, None, socket_options))
+                self._made.append(await self._plain.connect_tcp(address, port, share, None, socket_options))
+                return _Sipped(self._made[-1])
             except (httpcore.ConnectError, httpcore.ConnectTimeout):
                 if number == len(addresses) - 1:
                     raise
         raise Away("its host has no address")
+
+    async def aclose(self) -> None:
+        """As `Network.close`."""
+        for stream in self._made:
+            await stream.aclose()
 
 
 class _Sipped(httpcore.AsyncNetworkStream):

@@ -16,6 +16,9 @@ from guardrail.stores.http.messages import check_depth
 from guardrail.stores.photographs import check_size, check_unique
 from guardrail.stores.store import Photograph
 
+MOST_COLUMNS: Final = 1_000
+"""How many columns all rows of a picture may have together."""
+
 _Object: TypeAlias = Mapping[str, object]
 
 _KINDS: Final[Mapping[frozenset[type], ColumnKind]] = {
@@ -97,6 +100,10 @@ class Gathering:
             if value is not None:
                 check_depth(value)
                 self._types.setdefault(name, set()).add(type(value))
+        if len(self._types) > MOST_COLUMNS:
+            raise StoreError(
+                f"its rows have more than {MOST_COLUMNS:,} different columns; watch a part with fixed names"
+            )
         if self._hashes is None or _text(key) in self._pinned:
             self._rows[key] = row
         if self._hashes is not None:

@@ -11,6 +11,7 @@ from opentelemetry import baggage, propagate
 
 from guardrail.errors import StoreError
 from guardrail.pictures import Answer
+from guardrail.query.headers import header_name, header_text
 from guardrail.query.proof import Dialect
 from guardrail.stores.answers import unanswered
 from guardrail.stores.http.api import Api, Place, Resource
@@ -138,9 +139,13 @@ class HttpStore:
 
 def _context() -> Mapping[str, str]:
     """The headers that tell a server in which trace it is asked, but no baggage, which is not meant for it."""
-    headers: dict[str, str] = {}
+    told: dict[str, str] = {}
     with suppress(Exception):  # a propagator of the user's may raise anything
-        propagate.inject(headers, baggage.clear())
+        propagate.inject(told, baggage.clear())
+    headers: dict[str, str] = {}
+    for name, text in told.items():
+        with suppress(ValueError, TypeError, AttributeError):  # or tell what is no header
+            headers[header_name(name)] = header_text(text)
     return headers
 
 
