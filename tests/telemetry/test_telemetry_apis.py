@@ -207,12 +207,14 @@ class Broken(TextMapPropagator):
         return set()
 
 
-def test_a_propagator_that_does_not_work_does_not_break_a_look(
-    guard: Guard, crm: Crm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(propagate, "propagator", Broken())
-    with guard.run("task", inputs=INPUTS) as run:
-        pass
+def test_a_propagator_that_does_not_work_does_not_break_a_look(guard: Guard, crm: Crm) -> None:
+    usual = propagate.get_global_textmap()
+    propagate.set_global_textmap(Broken())
+    try:
+        with guard.run("task", inputs=INPUTS) as run:
+            pass
+    finally:
+        propagate.set_global_textmap(usual)
     assert run.verdict is not None
     assert run.verdict.kind == "verified"
     assert crm.asked[0].headers["x-good"] == "yes"
