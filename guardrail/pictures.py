@@ -78,8 +78,9 @@ class Table:
     """A table or view as the schema has it, or a resource of an HTTP store, which has none.
 
     `key` names the columns that tell its rows apart (None: nothing does), `columns` all columns (empty where they are
-    not known), `kinds` how they compare, `generated` those that the database fills by itself. `rows` counts its rows up to the
-    asked limit plus one (None: not counted).
+    not known), `kinds` how they compare, `generated` those that the database fills by itself. `rows` counts its rows
+    up to the asked limit plus one (None: not counted). `hides_rows`: a policy of the database may keep rows from
+    whoever looks.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Table:
     kinds: Mapping[str, ColumnKind]
     generated: frozenset[str] = frozenset()
     rows: int | None = None
+    hides_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,8 @@ class Picture:
     `table` is `store.table`; `key` names the key columns; `columns` all looked-at columns in row order,
     key columns first; `kinds` their kinds, by name (none where a store without a schema has only nulls). `rows` holds whole rows by key (all of them when
     `hashes` is None, else the pinned ones); `hashes` a row hash for every key. `generated` names columns the
-    database fills by itself (an integer primary key, a default, a generated column).
+    database fills by itself (an integer primary key, a default, a generated column). `hides_rows`: a policy of the
+    database may keep rows from whoever looked, so that nothing is known of them.
     """
 
     table: str
@@ -114,6 +117,7 @@ class Picture:
     rows: Mapping[Key, Row]
     hashes: Mapping[Key, bytes] | None = None
     generated: frozenset[str] = field(default_factory=frozenset[str])
+    hides_rows: bool = field(default=False, compare=False)
     exchange: Exchange | None = field(default=None, compare=False, repr=False)
 
     @property

@@ -21,13 +21,18 @@ MOST = 16
 
 
 async def in_thread(do: Callable[[], object]) -> object:
-    """Do some work off the loop, in the context of the caller."""
-    return await _done_by(_pool(), do)
+    """Do some work that waits off the loop, in the context of the caller."""
+    return await _in(_waiting(), do)
+
+
+async def computed(do: Callable[[], object]) -> object:
+    """Compute something off the loop, one thing at a time: among many threads that compute, the loop's turn comes late."""
+    return await _in(_computing(), do)
 
 
 async def in_thread_apart(do: Callable[[], object]) -> object:
-    """The same for what may hang and cannot be told to end, such as a look-up of a name: other work does not wait."""
-    return await _done_by(_apart(), do)
+    """Do what may hang and cannot be told to end, such as a look-up of a name: other work does not wait for it."""
+    return await _in(_apart(), do)
 
 
 def within(do: Callable[[], T], seconds: float) -> T:
@@ -35,14 +40,19 @@ def within(do: Callable[[], T], seconds: float) -> T:
     return _apart().submit(do).result(seconds)
 
 
-async def _done_by(crew: ThreadPoolExecutor, do: Callable[[], object]) -> object:
+async def _in(pool: ThreadPoolExecutor, do: Callable[[], object]) -> object:
     context = contextvars.copy_context()
-    return await asyncio.get_running_loop().run_in_executor(crew, partial(context.run, do))
+    return await asyncio.get_running_loop().run_in_executor(pool, partial(context.run, do))
 
 
 @cache
-def _pool() -> ThreadPoolExecutor:
+def _waiting() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(MOST, "guardrail")
+
+
+@cache
+def _computing() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, "guardrail-computing")
 
 
 @cache
@@ -50,6 +60,6 @@ def _apart() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(MOST, "guardrail-apart")
 
 
-if hasattr(os, "register_at_fork"):
-    for _made in (_pool, _apart):
-        os.register_at_fork(after_in_child=_made.cache_clear)  # the parent's threads are not in the child
+if hasattr(os, "register_at_fork"):  # the parent's threads are not in the child
+    for _made in (_waiting, _computing, _apart):
+        os.register_at_fork(after_in_child=_made.cache_clear)

@@ -32,7 +32,10 @@ _DIALECTS: Final[Mapping[str, Dialect]] = {
 class StoreDeclaration(Declaration):
     """A live datastore. `url` such as `sqlite:///shop.db`, which is not in the repr: it may hold a password.
 
-    `timeout` bounds one look. The rest is for HTTP stores, whose URL is an origin with a base path:
+    `timeout` bounds one look. `replica` is the URL of a replica of the server at `url`: the looks go there, once it has
+    what the primary had when the look was asked for.
+
+    The rest is for HTTP stores, whose URL is an origin with a base path:
     headers: what is sent with every request, credentials too; not in the repr.
     resources: what can be watched, by name.
     absent: statuses that mean that there is none.
@@ -42,6 +45,7 @@ class StoreDeclaration(Declaration):
     """
 
     url: Location = Field(repr=False)
+    replica: Location | None = Field(default=None, repr=False)
     timeout: Duration = "5s"
     headers: Mapping[HeaderName, HeaderText] = Field(default={}, repr=False)
     resources: Mapping[Name, Resource] = {}
@@ -58,8 +62,13 @@ class StoreDeclaration(Declaration):
     @property
     def dialect(self) -> Dialect | None:
         """The SQL dialect that the URL's scheme stands for; None: none that is known. A bare path is SQLite's."""
-        scheme, found, _ = self.url.partition("://")
-        return _DIALECTS.get(scheme.partition("+")[0].lower()) if found else "sqlite"
+        return dialect_of(self.url)
+
+
+def dialect_of(url: str) -> Dialect | None:
+    """The SQL dialect that a URL's scheme stands for; None: none that is known. A bare path is SQLite's."""
+    scheme, found, _ = url.partition("://")
+    return _DIALECTS.get(scheme.partition("+")[0].lower()) if found else "sqlite"
 
 
 class Content(Declaration):

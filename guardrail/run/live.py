@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from guardrail.call.tools import LiveTool, live_tool
@@ -19,7 +20,7 @@ from guardrail.errors import ConfigurationError, Mistake, StoreError
 from guardrail.pictures import Table
 from guardrail.query.proof import Dialect
 from guardrail.run.apis import api_of
-from guardrail.stores.opening import open_api, open_store
+from guardrail.stores.opening import open_api, open_replicated, open_store
 from guardrail.stores.store import Store, tables_of
 from guardrail.telemetry.logs import get_logger
 from guardrail.verification.contracts import LiveContract
@@ -41,7 +42,10 @@ class Live:
         self.policy = _policy(configuration)
         self.enforced = self.policy.mode == "enforce"
         self.drain = seconds(configuration.drain)
-        self.stores: dict[str, Store] = {name: self.open(name, stores.get(name)) for name in configuration.stores}
+        self.stores: dict[str, Store] = {
+            name: self.open(name, stores[name]) if name in stores else self._declared(name)
+            for name in configuration.stores
+        }
         oversized = self._oversized()
         if oversized:
             raise ConfigurationError(oversized)
@@ -100,7 +104,15 @@ class Live:
         timeout = seconds(declared.timeout)
         if declared.is_http:
             return open_api(name, where, api_of(declared, self._base), timeout)
-        return open_store(name, _placed(declared.url, self._base) if where is None else where, timeout)
+        return open_store(name, where, timeout, declared.dialect)
+
+    def _declared(self, name: str) -> Store:
+        """Open a store where it is declared to be."""
+        declared = self.configuration.stores[name]
+        url = _placed(declared.url, self._base)
+        if declared.replica is None:
+            return self.open(name, url)
+        return open_replicated(name, url, declared.replica, seconds(declared.timeout))
 
     def tool(self, name: str) -> LiveTool:
         """The live tool of this name; compiled when it is first asked for."""
@@ -110,6 +122,7 @@ class Live:
                 self._tools.clear()
             declared = tool_for(self.configuration.tools, name)
             found = live_tool(name, declared, self.policy, self._sentences, self.dialects)
+            found = replace(found, redact=found.redact.union(self.configuration.content.redact))
             self._tools[name] = found
         return found
 

@@ -37,12 +37,12 @@ def no_api(database: str) -> StoreError:
     return StoreError(f"it is no HTTP store, but {database}")
 
 
-def answered(columns: tuple[str, ...], rows: Sequence[Row]) -> Rows:
-    """The rows of a query, of which at most one more than `MOST_ANSWERED` were read. Raises `StoreError`."""
+def answered(columns: tuple[str, ...], rows: Sequence[Row], count: int) -> Rows:
+    """The rows of a query, which gave `count` of them. Raises `StoreError` for too many, or for doubled columns."""
     twice = sorted({name for name in columns if columns.count(name) > 1})
     if twice:
         raise StoreError(f"the query answers two columns called {', '.join(twice)}; name them apart with AS")
-    if len(rows) > MOST_ANSWERED:
+    if count > MOST_ANSWERED:
         raise StoreError(f"the query answers more than {MOST_ANSWERED:,} rows; narrow it")
     return Rows(columns, tuple(rows))
 

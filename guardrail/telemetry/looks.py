@@ -158,9 +158,14 @@ class Looker:
         return asked
 
     def _evaluated(
-        self, name: str, label: str, attributes: dict[str, Value], severity: events.Severity = events.INFO
+        self,
+        name: str,
+        label: str,
+        attributes: dict[str, Value],
+        severity: events.Severity = events.INFO,
+        context: Context | None = None,
     ) -> None:
-        """Emit one evaluation result; never with a value of the state."""
+        """Emit one evaluation result, of the span of `context` or of this one; never with a value of the state."""
         told: dict[str, Value] = {
             names.EVALUATION_NAME: name,
             names.EVALUATION_LABEL: label,
@@ -170,7 +175,7 @@ class Looker:
         if label in ("pass", "fail"):
             told[names.EVALUATION_SCORE] = 1.0 if label == "pass" else 0.0
         with self._out.net:
-            self._out.events.emit(names.EVALUATION_RESULT, self._context, told, severity)
+            self._out.events.emit(names.EVALUATION_RESULT, context or self._context, told, severity)
 
 
 class VerifyTrace(Looker):

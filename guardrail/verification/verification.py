@@ -6,9 +6,10 @@ import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TypeAlias, cast
 
-from guardrail.call.needs import Need, Pause
+from guardrail.call.needs import Compute, Need, Pause
 from guardrail.calls import Finding
 from guardrail.digests import Digest, digested_like
 from guardrail.errors import LedgerError, StoreError
@@ -102,7 +103,7 @@ class Verification:
             return
         yield from self._noted(taken(self._contract, self._inputs.values, self._stores, self._trace, self._opened))
         if self._before is not None:
-            self._keep(self._before)
+            yield Compute(partial(self._keep, self._before))
             self._warn(self._contract, self._before)
 
     def _warn(self, contract: LiveContract, before: Before) -> None:
@@ -166,7 +167,6 @@ class Verification:
             answers, pictures, after = yield from self._after(contract, before, unseen_rows, trace)
         self._away = any(isinstance(answer, Unanswered) for answer in answers.values())
         secret = self._secret.union(_secret_columns(after.values()), filter(is_secret, self._inputs.values))
-        self._untouched = after == pictures
         state = State(self._inputs.values, pictures, after, self._stores)
         checking = Checking(answers, state, Scope(self._inputs.values, before.lets), self._stores, trace, secret)
         by_branch: dict[str, list[Finding]] = {}
@@ -182,10 +182,15 @@ class Verification:
             checks=by_branch,
             secret=secret,
         )
-        verified = verify(contract.contract, evidence)
+        verified = cast("Verified", (yield Compute(partial(self._compared, contract, evidence))))
         found = yield from checking.findings(contract.checks, "")
         created = yield from self._created(contract, before)
         return replace(verified, findings=(*verified.findings, *_vacuous(pictures, after), *created, *found))
+
+    def _compared(self, contract: LiveContract, evidence: Evidence) -> Verified:
+        self._untouched = evidence.after == evidence.before
+        verified = verify(contract.contract, evidence)
+        return replace(verified, findings=(*verified.findings, *_blind(evidence.after)))
 
     def _created(self, contract: LiveContract, before: Before) -> Generator[Need, object, list[Finding]]:
         """A finding for each table that was created during the run, where all tables are watched."""
@@ -205,12 +210,8 @@ class Verification:
         """The answers of one look at the end, and the pictures from before and among them, alike in form."""
         asked = _asked(contract, before, self._inputs.values, pinned)
         answers = yield from look(asked, self._stores, trace)
-        seen: Pictures = {}
-        found: Pictures = {}
-        for watch in before.watched:
-            earlier, later = before.pictures[watch.place], cast("Picture | Unanswered", answers["picture", watch.place])
-            seen[watch.place], found[watch.place] = _aligned(watch, earlier, later)
-        return answers, seen, found
+        aligned = yield Compute(partial(_side_by_side, before, answers))
+        return answers, *cast("tuple[Pictures, Pictures]", aligned)
 
     def _keep(self, before: Before) -> None:
         """Keep what was seen, so that the run can be judged even if this process ends."""
@@ -237,6 +238,16 @@ def _asked(
         if check.query is not None:
             asked["check", name] = check.query.ask(inputs)
     return cast("Asked", asked)
+
+
+def _side_by_side(before: Before, answers: Answers) -> tuple[Pictures, Pictures]:
+    """The pictures from before and of now, each two of them in one form."""
+    seen: Pictures = {}
+    found: Pictures = {}
+    for watch in before.watched:
+        now = cast("Seen", answers["picture", watch.place])
+        seen[watch.place], found[watch.place] = _aligned(watch, before.pictures[watch.place], now)
+    return seen, found
 
 
 def _aligned(watch: LiveWatch, before: Seen, after: Seen) -> tuple[Seen, Seen]:
@@ -273,6 +284,14 @@ def _unseen(
         if isinstance(picture, Picture) and isinstance(earlier := before[place], Picture)
     }
     return {place: keys for place, keys in found.items() if keys}
+
+
+def _blind(after: Mapping[str, Picture | Unanswered]) -> Iterator[Finding]:
+    """A warning for each table of which the store's role may not see every row."""
+    for place, picture in after.items():
+        if isinstance(picture, Picture) and picture.hides_rows:
+            text = f"{place}: row-level security may hide rows from the store's role, and nothing is known of those"
+            yield Finding("check_error", place, text, warning=True)
 
 
 def _secret_columns(pictures: Iterable[Picture | Unanswered]) -> frozenset[str]:

@@ -58,7 +58,7 @@ def mariadb() -> str:
     return MARIADB
 
 
-def connect_mariadb(url: str, user: str | None = None) -> pymysql.Connection:
+def connect_mariadb(url: str, user: str | None = None, client_flag: int = 0) -> pymysql.Connection:
     """A connection that commits each statement, as the URL's user or another."""
     parts = urlsplit(url)
     return pymysql.connect(
@@ -68,6 +68,7 @@ def connect_mariadb(url: str, user: str | None = None) -> pymysql.Connection:
         password=parts.password or "",
         database=parts.path.strip("/") or None,
         autocommit=True,
+        client_flag=client_flag,
     )
 
 

@@ -10,7 +10,7 @@ from guardrail.errors import StoreError
 from guardrail.stores.http.connections import AsyncConnections, Connections, Route, Send, prepare
 from guardrail.stores.http.network import Deadline
 from guardrail.stores.http.visits import Compute, Flow, Rest, Step
-from guardrail.threads import in_thread
+from guardrail.threads import computed
 
 T = TypeVar("T")
 
@@ -67,4 +67,4 @@ async def _adone(step: Step, connections: AsyncConnections) -> object:
             await asyncio.sleep(seconds)
             return None
         case Compute(do):
-            return await in_thread(do)
+            return await computed(do)

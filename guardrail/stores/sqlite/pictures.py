@@ -37,7 +37,8 @@ def photograph(session: Session, question: Photograph) -> Picture:
         hashes = _hashes(batches, key, question.most_rows)
         rows = _pinned(session, question, columns, key)
     else:
-        rows = by_key(first, key, question.most_rows)
+        check_size(len(first), question.most_rows)
+        rows = by_key(first, key)
     kinds: dict[str, ColumnKind] = {name: table.kinds[name] for name in columns}
     return Picture(question.name, key, columns, kinds, rows, hashes, table.generated.intersection(columns))
 
@@ -66,7 +67,7 @@ def _pinned(session: Session, question: Photograph, columns: tuple[str, ...], ke
     check_pinned(question, key)
     for pinned in question.pinned:
         rows += _select(session, question, columns, dict(zip(key, pinned, strict=True))).fetchall()
-    return dict(zip(keys(rows, key), rows, strict=True))
+    return dict(zip(keys(rows, len(key)), rows, strict=True))
 
 
 def _hashes(batches: Iterable[list[Row]], key: tuple[str, ...], most: int) -> dict[Key, bytes]:
@@ -75,7 +76,7 @@ def _hashes(batches: Iterable[list[Row]], key: tuple[str, ...], most: int) -> di
     for batch in batches:
         total += len(batch)
         check_size(total, most)
-        hashes.update(zip(keys(batch, key), _digests(batch), strict=True))
+        hashes.update(zip(keys(batch, len(key)), _digests(batch), strict=True))
     check_unique(total, len(hashes), key)
     return hashes
 

@@ -156,7 +156,8 @@ def _rows(session: Session, question: Ask) -> Rows:
     query = question.query
     cursor = session.run(query.rendered, bind(query, question.values), query.functions)
     columns = tuple(str(column[0]) for column in cursor.description or ())
-    return answered(columns, cursor.fetchmany(MOST_ANSWERED + 1))
+    rows = cursor.fetchmany(MOST_ANSWERED + 1)
+    return answered(columns, rows, len(rows))
 
 
 def _counted(session: Session, name: str, up_to: int | None) -> Table:
