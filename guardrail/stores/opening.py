@@ -41,8 +41,7 @@ def open_store(name: str, where: object, timeout: float, dialect: Dialect | None
     if left out). A relative path is relative to the working directory of now. `timeout` bounds one look, in
     seconds. Raises `StoreError` for what is none of these, or where the driver is not installed.
     """
-    if timeout <= 0:
-        raise StoreError(f"the timeout of the store {name} must be more than 0 s, not {timeout:g}")
+    _check_timeout(name, timeout)
     if isinstance(where, str | Path) and "\0" in str(where):
         raise StoreError(f"the store {name} cannot be opened: its path holds a NUL character")
     match _dialect(where, dialect):
@@ -58,6 +57,11 @@ def open_replicated(name: str, where: object, replica: str, timeout: float, dial
     """Open a store whose looks go to a replica of the server at `where`; otherwise as `open_store`."""
     primary, copy = open_store(name, where, timeout, dialect), open_store(name, replica, timeout)
     return ReplicatedStore(cast("Positioned", primary), cast("Positioned", copy), timeout)
+
+
+def _check_timeout(name: str, timeout: float) -> None:
+    if timeout <= 0:
+        raise StoreError(f"the timeout of the store {name} must be more than 0 s, not {timeout:g}")
 
 
 def _dialect(where: object, declared: Dialect | None) -> Dialect | None:
@@ -87,6 +91,7 @@ def open_api(name: str, where: object, api: Api, timeout: float) -> Store:
     that returns one of these for every look; None: as declared. Raises `StoreError` for what is none of these, and
     when a file of certificates cannot be read.
     """
+    _check_timeout(name, timeout)
     # Imported with the first such store: what speaks HTTP is no light import.
     from guardrail.stores.http.sources import Source
     from guardrail.stores.http.store import HttpStore

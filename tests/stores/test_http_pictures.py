@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from guardrail.errors import StoreError
 from guardrail.pictures import Picture, Table, Tables, Unanswered, joined
 from guardrail.query.proof import prove_condition
 from guardrail.stores.store import Survey
@@ -363,6 +364,11 @@ def test_where_a_store_lies_may_be_said_in_its_place(crm: Crm, ask: Asking, wher
     assert pictured(ask(store, [question])).size == pictured(ask(store, [question])).size == 2
     sent = [asked.headers["authorization"].removeprefix("Bearer ") for asked in crm.asked]
     assert sent == {"mapping": ["x", "x"], "function": ["a", "b"]}.get(str(where), ["declared"] * 2)
+
+
+def test_a_timeout_must_leave_some_time() -> None:
+    with pytest.raises(StoreError, match="the timeout of the store crm must be more than 0 s"):
+        opened("http://127.0.0.1:1", timeout="0s")
 
 
 def test_a_function_has_to_tell_one_url_in_a_run(crm: Crm, api: Api, ask: Asking) -> None:
