@@ -17,7 +17,7 @@ from guardrail.query.forms import canonical
 from guardrail.query.proved import Dialect, Query
 from guardrail.query.reading import clipped, text_of, tokens_of, tree_of
 from guardrail.query.results import check_columns
-from guardrail.query.vocabulary import AGGREGATES, FUNCTIONS, MODIFIERS, NODES, VALUES, is_internal
+from guardrail.query.vocabulary import AGGREGATES, FUNCTIONS, MODIFIERS, NODES, SEQUENCES, VALUES, is_internal
 from guardrail.query.writing import written
 
 _ROOTS: Final = (exp.Select, exp.SetOperation, exp.Values, exp.Subquery)
@@ -76,8 +76,7 @@ def _inspected(text: str, dialect: Dialect, functions: frozenset[str], condition
     _check_root(tree, dialect, condition)
     for node in tree.walk():
         _check(node, dialect, FUNCTIONS[dialect] | functions)
-    if dialect == "sqlite":
-        _check_signs(tree, tokens)
+    _check_signs(tree, tokens)
     tree = canonical(tree, dialect)
     if dialect == "postgres":
         check_columns(tree)
@@ -123,6 +122,10 @@ def _check(node: exp.Expr, dialect: Dialect, functions: frozenset[str]) -> None:
             raise QueryRefused(
                 f"{clipped(text_of(node, dialect))} is not allowed: give the table a name with AS, and use it"
             )
+        case exp.Column() if dialect == "mysql" and node.table and node.name.lower() in SEQUENCES:
+            raise QueryRefused(
+                f"{text_of(node, dialect)} is not allowed: some sessions of MariaDB take a number of a sequence"
+            )
         case exp.Identifier() if node.name.startswith("$") and not node.args.get("quoted"):
             raise QueryRefused(f"{node.name} is no parameter of a query; write :{node.name[1:]}")
         case exp.Placeholder() if not (isinstance(node.this, str) and _NAME.fullmatch(node.this)):
@@ -150,7 +153,7 @@ def _is_value(name: object, dialect: Dialect) -> bool:
 
 
 def _check_signs(tree: exp.Expr, tokens: Sequence[Token]) -> None:
-    """Refuse a `+` before an operand: the parser drops it, and SQLite converts and indexes differently then."""
+    """Refuse a `+` before an operand: the parser drops it, and servers convert, group and index differently then."""
     if sum(token.token_type is TokenType.PLUS for token in tokens) != len(list(tree.find_all(exp.Add))):
         raise QueryRefused("a + before a value is not allowed; leave it out, or write CAST")
 
