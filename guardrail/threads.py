@@ -19,10 +19,18 @@ T = TypeVar("T")
 MOST = 16
 """How many pieces of work are done at once; most of them wait for a disk or a server."""
 
+TURNS = 3
+"""How many do so that wait and compute in turns. Each may keep the interpreter for 5 ms, and the loop waits for them all."""
+
 
 async def in_thread(do: Callable[[], object]) -> object:
     """Do some work that waits off the loop, in the context of the caller."""
     return await _in(_waiting(), do)
+
+
+async def in_turns(do: Callable[[], object]) -> object:
+    """Do some work off the loop that waits for a server and computes, such as that of a driver written in Python."""
+    return await _in(_taking_turns(), do)
 
 
 async def computed(do: Callable[[], object]) -> object:
@@ -51,6 +59,11 @@ def _waiting() -> ThreadPoolExecutor:
 
 
 @cache
+def _taking_turns() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(TURNS, "guardrail-turns")
+
+
+@cache
 def _computing() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, "guardrail-computing")
 
@@ -61,5 +74,5 @@ def _apart() -> ThreadPoolExecutor:
 
 
 if hasattr(os, "register_at_fork"):  # the parent's threads are not in the child
-    for _made in (_waiting, _computing, _apart):
+    for _made in (_waiting, _taking_turns, _computing, _apart):
         os.register_at_fork(after_in_child=_made.cache_clear)

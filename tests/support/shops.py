@@ -12,10 +12,10 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeAlias, cast
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pymysql
-from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 from pymysql.constants import CLIENT, SERVER_STATUS
 
@@ -34,7 +34,8 @@ Refused: Final = (psycopg.Error, pymysql.MySQLError)
 class Shop(ABC):
     """A database of its own, opened by whoever may do everything. One transaction at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, url: str) -> None:
+        self.url = url
         self._before: dict[bool, Fingerprint] = {}
 
     @abstractmethod
@@ -133,9 +134,9 @@ _SETTINGS: Final = """
 class PostgresShop(Shop):
     """The shop on PostgreSQL."""
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+    def __init__(self, url: str, connection: psycopg.Connection[Any]) -> None:
         """`connection` commits each statement."""
-        super().__init__()
+        super().__init__(url)
         self._connection = connection
         self._setup = (SHOPS / "postgres.sql").read_text()
         connection.execute(self._setup.encode())
@@ -193,6 +194,10 @@ class PostgresShop(Shop):
         self._connection.execute(self._setup.encode())
 
 
+def _with_database(url: str, name: str) -> str:
+    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
+
+
 @contextmanager
 def postgres_shop(url: str) -> Generator[PostgresShop]:
     """The shop in a database of its own on a server, which is dropped after."""
@@ -200,9 +205,8 @@ def postgres_shop(url: str) -> Generator[PostgresShop]:
     with psycopg.connect(url, autocommit=True) as admin:
         admin.execute(f"CREATE DATABASE {name}".encode())
         try:
-            where = make_conninfo(url, dbname=name)
-            with psycopg.connect(where, autocommit=True, prepare_threshold=None) as connection:
-                yield PostgresShop(connection)
+            with psycopg.connect(_with_database(url, name), autocommit=True, prepare_threshold=None) as connection:
+                yield PostgresShop(_with_database(url, name), connection)
         finally:
             admin.execute(f"DROP DATABASE {name} (FORCE)".encode())
 
@@ -235,9 +239,9 @@ _STRICT: Final = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_Z
 class MariaShop(Shop):
     """The shop on MariaDB."""
 
-    def __init__(self, connection: pymysql.Connection, folder: Path) -> None:
+    def __init__(self, url: str, connection: pymysql.Connection, folder: Path) -> None:
         """`connection` commits each statement, and may be given several at once. The server may write to `folder`."""
-        super().__init__()
+        super().__init__(url)
         self._connection = connection
         self._folder = folder
         self._setup = _parts(SHOPS / "mysql.sql")
@@ -349,4 +353,4 @@ def maria_shop(url: str) -> Generator[MariaShop]:
         folder.chmod(0o777)  # the server is another user
         own = stack.enter_context(empty_database(url))
         connection = stack.enter_context(closing(connect_mariadb(own, client_flag=CLIENT.MULTI_STATEMENTS)))
-        yield MariaShop(connection, folder)
+        yield MariaShop(own, connection, folder)
