@@ -12,6 +12,9 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
+from typing import TypeVar
+
+T = TypeVar("T")
 
 MOST = 16
 """How many pieces of work are done at once; most of them wait for a disk or a server."""
@@ -35,6 +38,16 @@ async def computed(do: Callable[[], object]) -> object:
     return await _in(_computing(), do)
 
 
+async def in_thread_apart(do: Callable[[], object]) -> object:
+    """Do what may hang and cannot be told to end, such as a look-up of a name: other work does not wait for it."""
+    return await _in(_apart(), do)
+
+
+def within(do: Callable[[], T], seconds: float) -> T:
+    """Do on a thread apart what may hang, and wait for it at most so long. Raises TimeoutError."""
+    return _apart().submit(do).result(seconds)
+
+
 async def _in(pool: ThreadPoolExecutor, do: Callable[[], object]) -> object:
     context = contextvars.copy_context()
     return await asyncio.get_running_loop().run_in_executor(pool, partial(context.run, do))
@@ -55,7 +68,11 @@ def _computing() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, "guardrail-computing")
 
 
+@cache
+def _apart() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(MOST, "guardrail-apart")
+
+
 if hasattr(os, "register_at_fork"):  # the parent's threads are not in the child
-    os.register_at_fork(after_in_child=_waiting.cache_clear)
-    os.register_at_fork(after_in_child=_taking_turns.cache_clear)
-    os.register_at_fork(after_in_child=_computing.cache_clear)
+    for _made in (_waiting, _taking_turns, _computing, _apart):
+        os.register_at_fork(after_in_child=_made.cache_clear)

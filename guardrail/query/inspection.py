@@ -76,8 +76,7 @@ def _inspected(text: str, dialect: Dialect, functions: frozenset[str], condition
     _check_root(tree, dialect, condition)
     for node in tree.walk():
         _check(node, dialect, FUNCTIONS[dialect] | functions)
-    if dialect == "sqlite":
-        _check_signs(tree, tokens)
+    _check_signs(tree, tokens)
     tree = canonical(tree, dialect)
     if dialect == "postgres":
         check_columns(tree)
@@ -154,7 +153,7 @@ def _is_value(name: object, dialect: Dialect) -> bool:
 
 
 def _check_signs(tree: exp.Expr, tokens: Sequence[Token]) -> None:
-    """Refuse a `+` before an operand: the parser drops it, and SQLite converts and indexes differently then."""
+    """Refuse a `+` before an operand: the parser drops it, and servers convert, group and index differently then."""
     if sum(token.token_type is TokenType.PLUS for token in tokens) != len(list(tree.find_all(exp.Add))):
         raise QueryRefused("a + before a value is not allowed; leave it out, or write CAST")
 
