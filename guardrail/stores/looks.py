@@ -15,9 +15,9 @@ from typing import Protocol, TypeAlias, cast
 from guardrail.errors import StoreError
 from guardrail.pictures import Answer, ColumnKind, Key, Picture, Row, Rows, Table, Tables
 from guardrail.query.proof import Dialect, Query
-from guardrail.stores.answers import answered, check_dialect, missing, unanswered
+from guardrail.stores.answers import answered, check_dialect, missing, no_api, unanswered
 from guardrail.stores.photographs import by_key, check_hashed, check_pinned, check_size, check_unique, fitted, keys
-from guardrail.stores.store import MOST_ANSWERED, Ask, Photograph, Question, Survey
+from guardrail.stores.store import MOST_ANSWERED, Ask, Fetch, Photograph, Question, Survey
 
 Values: TypeAlias = Sequence[object] | Mapping[str, object]
 """The values of a statement's parameters, as the driver takes them."""
@@ -229,6 +229,8 @@ def _answering(question: Question, grammar: Grammar) -> Answering:
             return (yield from _rows(question, grammar))
         case Photograph():
             return (yield from _picture(question, grammar))
+        case Fetch():
+            raise no_api(grammar.server)
         case Survey(count_up_to):
             return (yield from _tables(count_up_to, grammar))
 

@@ -70,7 +70,7 @@ class ReplicatedStore:
 
     def __init__(self, primary: Positioned, replica: Positioned, timeout: float) -> None:
         self.name = primary.name
-        self.dialect: Dialect = primary.dialect
+        self.dialect: Dialect | None = primary.dialect
         self._primary = primary
         self._replica = replica
         self._timeout = timeout

@@ -155,22 +155,6 @@ class RunTrace(Looker):
         """Whether redacted arguments and results may be told."""
         return self._out.content
 
-    def attach(self) -> object:
-        """Make the run's span current, for what the agent does; the token undoes that.
-
-        Put it around code without a yield. Where a run is held open across one, leave it out: calls find
-        their run without it.
-        """
-        with self._out.net:
-            if self._span.get_span_context().is_valid:
-                return contexts.attach(self._context)
-        return None
-
-    def detach(self, token: object) -> None:
-        """Make current what was before; safe in another task or thread than the one that attached."""
-        with self._out.net:
-            detach(token, self._context)
-
     def open_call(
         self, tool: str, effect: Effect, number: int, call_id: str | None = None, arguments: str | None = None
     ) -> CallTrace:

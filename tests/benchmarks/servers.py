@@ -68,14 +68,15 @@ def _by_hand(connection: psycopg.Connection[Any], count: int) -> list[list[Any]]
 def server_pictures(folder: Path) -> None:
     """Pictures of a million rows by hash, and of a hundredth of them by index, beside the bare queries."""
     one_percent = prove_condition("kind = 7", "postgres")
+    cases: tuple[tuple[str, str, dict[str, Any]], ...] = (
+        ("hashed, 1e6 rows", _HASHED, {"hashed": True}),
+        ("hashed, found to be too many, 1e6 rows", _HASHED, {}),
+        ("hashed, 1 % by index", f"{_HASHED} WHERE kind = 7", {"where": one_percent, "hashed": True}),
+        ("whole, 1 % by index", f"SELECT {_COLUMNS} FROM orders WHERE kind = 7", {"where": one_percent}),
+    )
     with _schema(folder, _BIG) as (store, connection):
         connection.execute("VACUUM ANALYZE orders")
-        for case, bare, asked in (
-            ("hashed, 1e6 rows", _HASHED, {"hashed": True}),
-            ("hashed, found to be too many, 1e6 rows", _HASHED, {}),
-            ("hashed, 1 % by index", f"{_HASHED} WHERE kind = 7", {"where": one_percent, "hashed": True}),
-            ("whole, 1 % by index", f"SELECT {_COLUMNS} FROM orders WHERE kind = 7", {"where": one_percent}),
-        ):
+        for case, bare, asked in cases:
             work = partial(_picture, store, Photograph("shop.orders", "orders", **asked))
             times, rounds = (1, 7) if "1e6" in case else (5, 15)
             us, plain, ratio = beside(work, partial(_fetched, connection, bare), times, wall, rounds)

@@ -196,3 +196,8 @@ async def test_the_loop_goes_on_while_the_server_takes_its_time(shop: Store, url
         assert not looking.done()
         cursor.execute("UNLOCK TABLES")
     assert await looking == [Rows(("n",), ((3,),))]
+
+
+async def test_many_asynchronous_looks_at_once_are_all_answered(shop: Store) -> None:
+    looks = [shop.alook([ask("SELECT :n AS n", n=number)]) for number in range(50)]
+    assert await asyncio.gather(*looks) == [[Rows(("n",), ((number,),))] for number in range(50)]

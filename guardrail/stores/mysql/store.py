@@ -21,7 +21,7 @@ from guardrail.stores.mysql.remarks import remarks
 from guardrail.stores.mysql.settings import Connection, is_mariadb
 from guardrail.stores.sources import Source
 from guardrail.stores.store import Question, Remark
-from guardrail.threads import in_thread
+from guardrail.threads import in_turns
 
 
 class MysqlStore:
@@ -49,7 +49,7 @@ class MysqlStore:
 
     async def alook(self, questions: Sequence[Question]) -> list[Answer]:
         """The same without blocking the loop."""
-        return cast("list[Answer]", await in_thread(partial(self.look, questions)))
+        return cast("list[Answer]", await in_turns(partial(self.look, questions)))
 
     def for_run(self) -> MysqlStore:
         """The store as one run sees it; see `Store`."""
