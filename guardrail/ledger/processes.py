@@ -16,14 +16,18 @@ def this_host() -> str:
     return socket.gethostname()
 
 
-def is_alive(pid: int, host: str, since: float) -> bool | None:
+def is_alive(pid: int, host: str, since: float, present: bool | None) -> bool | None:
     """Whether the process that opened a run at `since` still lives; None when that cannot be known from here.
+
+    `present` is what the ledger's database knows of it: True, the process is connected; False, it was and is not
+    any more, so if it lives it has lost its connection; None, nothing. Of a process on this host, the host has the
+    last word on that.
 
     A process that began after `since` only got the number of the one that is gone: after a restart of a
     machine or a container that is the rule rather than the exception.
     """
-    if host != this_host() or os.name != "posix":
-        return None
+    if present or host != this_host() or os.name != "posix":
+        return present
     if not _exists(pid):
         return False
     began = _beginning(pid)
