@@ -82,18 +82,19 @@ def summaries(
 
 
 class Holder(NamedTuple):
-    """A run as its process has it, how that process is known to be there, and whether it still has the run.
+    """A run as a process has it: by what that is known to be there, whether it is, and whether it still has the run.
 
-    `alive` as in `RunHistory`.
+    `present` as in `is_alive`, `alive` as in `RunHistory`.
     """
 
     run: RunRecord
     presence: int | None
+    present: bool | None
     alive: bool | None
 
     def is_that_of(self, run: RunRecord, presence: int | None) -> bool:
-        """Whether it is the process of another record."""
-        if self.presence is not None:
+        """Whether it is the process that opens the run now, or was one that had its number."""
+        if self.present:
             return self.presence == presence
         return (self.run.host, self.run.pid) == (run.host, run.pid)
 
@@ -121,7 +122,7 @@ def _run(row: Sequence[Any]) -> tuple[RunRecord, float | None, bool | None]:
 
 def _holder(*row: Any) -> Holder:
     record, _, alive = _run(row[:_WIDTH])
-    return Holder(record, row[_WIDTH], alive)
+    return Holder(record, row[_WIDTH], row[_WIDTH - 1], alive)
 
 
 def _summary(row: Row) -> RunSummary:

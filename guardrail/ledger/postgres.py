@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -19,6 +18,7 @@ from guardrail.ledger.migrations import MIGRATIONS, WITHOUT_ROWID, Migration, to
 from guardrail.ledger.postgres_address import read_address
 from guardrail.ledger.postgres_sessions import Session
 from guardrail.ledger.postgres_transactions import BEGIN, BEGIN_LOOK, PostgresTransaction, Statement, is_refusal
+from guardrail.ledger.processes import this_process
 
 _LEAST: Final = 1.0  # seconds that an answer is waited for in any case
 _PATIENCE: Final = 5.0  # seconds that remarks are waited for
@@ -93,7 +93,6 @@ class PostgresDatabase:
         self._session: Session | None = None
         self._is_ready = False  # the schema is there and present
         self._is_pooled = False  # each transaction may be on another of the server's sessions
-        self._presence = secrets.randbits(63)
 
     @property
     def name(self) -> str:
@@ -103,7 +102,7 @@ class PostgresDatabase:
     @property
     def presence(self) -> int | None:
         """See `Database`. Behind a pooler there is nothing that ends with this process."""
-        return None if self._is_pooled else self._presence
+        return None if self._is_pooled else this_process()
 
     def transact(self, purpose: Purpose, patience: float, work: Callable[[Execute], T]) -> T:
         """See `Database`. What reads before it writes locks what it reads by a first write to it."""
@@ -131,7 +130,6 @@ class PostgresDatabase:
     def after_fork_in_child(self) -> None:
         """See `Database`."""
         session, self._session = self._session, None
-        self._presence = secrets.randbits(63)
         if session is not None:
             session.abandon()
 
@@ -223,7 +221,7 @@ class PostgresDatabase:
             session.prepare_threshold = None
         else:
             session.execute(_SET, (self._address.schema, False))
-            session.execute(_ANNOUNCE, (self._presence,))
+            session.execute(_ANNOUNCE, (this_process(),))
 
     # The schema.
 

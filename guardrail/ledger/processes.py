@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,16 @@ _SLACK = 60.0  # seconds by which clocks may disagree before a process counts as
 def this_host() -> str:
     """The name of this machine, as runs record it."""
     return socket.gethostname()
+
+
+@cache
+def this_process() -> int:
+    """A number that no other process has had or will have, on whichever host."""
+    return secrets.randbits(63)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=this_process.cache_clear)
 
 
 def is_alive(pid: int, host: str, since: float, present: bool | None) -> bool | None:
