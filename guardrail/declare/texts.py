@@ -32,6 +32,13 @@ def _location(text: str) -> str:
     return _filled(text)
 
 
+def _ledger(text: str) -> str:
+    scheme, found, _ = _location(text).partition("://")
+    if found and scheme.isalnum() and scheme.lower() not in ("postgresql", "postgres"):
+        raise ValueError("must be a path, memory, or a postgresql:// URL")
+    return text
+
+
 def _pointer(text: str) -> str:
     if text and not text.startswith("/"):
         raise ValueError("must be a JSON pointer, which is empty or begins with /")
@@ -66,6 +73,9 @@ Filled: TypeAlias = Annotated[str, AfterValidator(_filled)]
 
 Location: TypeAlias = Annotated[str, AfterValidator(_location)]
 """Where something lies: a path or a URL."""
+
+LedgerPlace: TypeAlias = Annotated[str, AfterValidator(_ledger)]
+"""Where a ledger lies: a path, `memory`, or the URL of a PostgreSQL database."""
 
 Pointer: TypeAlias = Annotated[str, AfterValidator(_pointer)]
 """A JSON pointer (RFC 6901); "" is the whole value."""
