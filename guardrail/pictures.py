@@ -1,4 +1,4 @@
-"""What a store answers: rows of a query, pictures of tables.
+"""What a store answers: rows of a query, pictures of tables, which tables there are.
 
 A picture is a table's state in one snapshot. Up to a limit it holds whole rows; above it, the key and
 a hash of each row as computed by the server, and whole rows only for the keys that were pinned.
@@ -52,13 +52,39 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """A table or view as the schema has it.
+
+    `key` names the columns that tell its rows apart (None: nothing does), `columns` all columns, `kinds` how
+    they compare, `generated` those that the database fills by itself. `rows` counts its rows up to the asked limit
+    plus one (None: not counted). `hides_rows`: a policy of the database may keep rows from whoever looks.
+    """
+
+    name: str
+    key: tuple[str, ...] | None
+    columns: tuple[str, ...]
+    kinds: Mapping[str, ColumnKind]
+    generated: frozenset[str] = frozenset()
+    rows: int | None = None
+    hides_rows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables of a store by name, without those of the database itself."""
+
+    tables: tuple[Table, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Picture:
     """A watched table's state in one snapshot.
 
     `table` is `store.table`; `key` names the key columns; `columns` all looked-at columns in row order,
     key columns first; `kinds` their kinds, by name. `rows` holds whole rows by key (all of them when
     `hashes` is None, else the pinned ones); `hashes` a row hash for every key. `generated` names columns the
-    database fills by itself (an integer primary key, a default, a generated column).
+    database fills by itself (an integer primary key, a default, a generated column). `hides_rows`: a policy of the
+    database may keep rows from whoever looked, so that nothing is known of them.
     """
 
     table: str
@@ -68,6 +94,7 @@ class Picture:
     rows: Mapping[Key, Row]
     hashes: Mapping[Key, bytes] | None = None
     generated: frozenset[str] = field(default_factory=frozenset[str])
+    hides_rows: bool = field(default=False, compare=False)
 
     @property
     def size(self) -> int:
@@ -90,4 +117,4 @@ class Unanswered:
     why: str
 
 
-Answer: TypeAlias = Rows | Picture | Unanswered
+Answer: TypeAlias = Rows | Picture | Tables | Unanswered

@@ -11,10 +11,10 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, TypeAlias, TypeVar, cast
 
 from guardrail.call.flow import Flow
-from guardrail.call.needs import Execute, Look, Need, Pause, Scope, Work
-from guardrail.call.threads import in_thread
+from guardrail.call.needs import Compute, Execute, Look, Need, Pause, Scope, Work
 from guardrail.calls import Answer, Ending, Halted, Raised, Refused, Returned
 from guardrail.errors import CallRefused, RunHalted
+from guardrail.threads import computed, in_thread
 
 T = TypeVar("T")
 Execution: TypeAlias = Callable[[], object]
@@ -105,11 +105,13 @@ def _resume(flow: AnyFlow, done: Ending) -> Need:
     return flow.throw(done.error) if isinstance(done, Raised) else flow.send(done.value)
 
 
-def _done(need: Work | Look | Pause) -> Ending:
+def _done(need: Work | Compute | Look | Pause) -> Ending:
     try:
         match need:
             case Work(do):
                 return Returned(_waited(do()))
+            case Compute(do):
+                return Returned(do())
             case Look(store, questions):
                 return Returned(store.look(questions))
             case Pause(seconds):
@@ -119,14 +121,16 @@ def _done(need: Work | Look | Pause) -> Ending:
         return Raised(error)
 
 
-async def _adone(need: Work | Look | Pause) -> Ending:
+async def _adone(need: Work | Compute | Look | Pause) -> Ending:
     try:
         match need:
             case Work(do):
                 result = await in_thread(do)
                 return Returned(await cast("Awaitable[object]", result) if _is_awaitable(result) else result)
+            case Compute(do):
+                return Returned(await computed(do))
             case Look(store, questions):
-                return Returned(await in_thread(partial(store.look, questions)))
+                return Returned(await store.alook(questions))
             case Pause(seconds):
                 await asyncio.sleep(seconds)
                 return Returned(None)

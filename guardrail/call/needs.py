@@ -66,6 +66,13 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class Compute:
+    """Compute something that takes its time and waits for nothing; the result is what it returns."""
+
+    do: Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
     """Put questions to a store, all in one snapshot; the result is the list of its answers."""
 
@@ -80,4 +87,4 @@ class Pause:
     seconds: float
 
 
-Need: TypeAlias = Execute | Work | Look | Pause
+Need: TypeAlias = Execute | Work | Compute | Look | Pause

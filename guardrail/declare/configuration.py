@@ -30,17 +30,24 @@ _DIALECTS: Final[Mapping[str, Dialect]] = {
 class StoreDeclaration(Declaration):
     """A live datastore. `url` such as `sqlite:///shop.db`, which is not in the repr: it may hold a password.
 
-    `timeout` bounds one look.
+    `timeout` bounds one look. `replica` is the URL of a replica of the server at `url`: the looks go there, once it has
+    what the primary had when the look was asked for.
     """
 
     url: Location = Field(repr=False)
+    replica: Location | None = Field(default=None, repr=False)
     timeout: Duration = "5s"
 
     @property
     def dialect(self) -> Dialect | None:
         """The SQL dialect that the URL's scheme stands for; None: none that is known. A bare path is SQLite's."""
-        scheme, found, _ = self.url.partition("://")
-        return _DIALECTS.get(scheme.partition("+")[0].lower()) if found else "sqlite"
+        return dialect_of(self.url)
+
+
+def dialect_of(url: str) -> Dialect | None:
+    """The SQL dialect that a URL's scheme stands for; None: none that is known. A bare path is SQLite's."""
+    scheme, found, _ = url.partition("://")
+    return _DIALECTS.get(scheme.partition("+")[0].lower()) if found else "sqlite"
 
 
 class Content(Declaration):

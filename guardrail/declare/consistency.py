@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from guardrail.declare.bundled import names
-from guardrail.declare.configuration import Configuration
+from guardrail.declare.configuration import Configuration, StoreDeclaration, dialect_of
 from guardrail.declare.faults import Fault, suggestion
 from guardrail.declare.known import Known
 from guardrail.declare.task_consistency import task_faults
@@ -24,10 +24,20 @@ def faults(configuration: Configuration, known: Known | None = None) -> Iterator
     for name, store in configuration.stores.items():
         if store.dialect is None:
             yield Fault(("stores", name, "url"), "has another scheme than sqlite, postgres, mysql or mariadb")
+        if store.replica is not None:
+            yield from _replica_faults(name, store, store.replica)
     for name, tool in configuration.tools.items():
         yield from tool_faults(name, tool, known)
     for name, task in configuration.tasks.items():
         yield from task_faults(name, task, known)
+
+
+def _replica_faults(name: str, store: StoreDeclaration, replica: str) -> Iterator[Fault]:
+    place = ("stores", name, "replica")
+    if store.dialect not in ("postgres", "mysql"):
+        yield Fault(place, "is only for PostgreSQL and MariaDB", "leave it out")
+    elif dialect_of(replica) != store.dialect:
+        yield Fault(place, "has another scheme than the store's `url`", "name a replica of that server")
 
 
 def _policy_faults(configuration: Configuration) -> Iterator[Fault]:

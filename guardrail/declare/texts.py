@@ -34,7 +34,7 @@ def _location(text: str) -> str:
 
 def _ledger(text: str) -> str:
     scheme, found, _ = _location(text).partition("://")
-    if found and scheme.isalnum() and scheme.lower() not in ("postgresql", "postgres"):
+    if found and scheme.lower().partition("+")[0] not in ("postgresql", "postgres"):
         raise ValueError("must be a path, memory, or a postgresql:// URL")
     return text
 

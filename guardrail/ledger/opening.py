@@ -27,13 +27,14 @@ def open_database(place: str | os.PathLike[str]) -> Database:
     scheme = _SCHEME.match(place) if isinstance(place, str) else None
     if scheme is None:
         return SqliteDatabase(place)
-    if scheme[1].lower() not in ("postgresql", "postgres"):
+    if scheme[1].lower().partition("+")[0] not in ("postgresql", "postgres"):
         raise LedgerError(f"a ledger cannot lie at a URL that begins with {scheme[1]}: {_FORMS}")
     try:
-        from guardrail.ledger.postgres import PostgresDatabase
+        from guardrail.ledger.postgres.database import PostgresDatabase
     except ImportError as error:
         raise LedgerError(
-            "a ledger on PostgreSQL needs psycopg, which cannot be imported: install guardrail-runtime[postgres]"
+            f"a ledger on PostgreSQL needs psycopg, which is not installed ({error}): "
+            "pip install 'guardrail-runtime[postgres]'"
         ) from error
     assert isinstance(place, str)
     return PostgresDatabase(place)

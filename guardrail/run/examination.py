@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from guardrail.declare.contracts import Watch
 from guardrail.declare.faults import suggestion
 from guardrail.errors import StoreError
+from guardrail.pictures import Table
 from guardrail.run.live import Live
-from guardrail.stores.store import Remark, Store, Table
+from guardrail.stores.store import Remark, Store, tables_of
 from guardrail.verification.contracts import LiveContract, LiveWatch
 from guardrail.verification.fitting import named_columns
 
@@ -51,7 +52,7 @@ def _of_tasks(live: Live) -> Iterator[Remark]:
 def _tables(store: Store) -> Tables | None:
     """The tables of a store; None where it is away, which its own remarks say."""
     try:
-        return {table.name.casefold(): table for table in store.tables(count_up_to=0)}
+        return {table.name.casefold(): table for table in tables_of(store)}
     except StoreError:
         return None
 

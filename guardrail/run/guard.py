@@ -140,7 +140,7 @@ class Guard:
         # What was recorded is redacted and bounded: what is given again is better.
         run_inputs = Inputs(task or "", {} if declared is None else declared.inputs, {**known, **(inputs or {})})
         own = {name: live.open(name, where) for name, where in (stores or {}).items()}
-        run_stores = {**live.stores, **own}
+        run_stores = {name: store.for_run() for name, store in {**live.stores, **own}.items()}
         trace = self._telemetry.open_run(run_id, task, live.policy.name, live.policy.mode, attributes)
         if task is not None and declared is None and live.configuration.tasks:
             trace.log.warning("guardrail.task_not_declared", task=task, why=live.why_no_contract(task))

@@ -17,9 +17,10 @@ from guardrail.declare.policies import Policy, refined
 from guardrail.declare.tools import EarlierRequirement
 from guardrail.errors import ConfigurationError, Mistake, StoreError
 from guardrail.ledger.opening import is_url
+from guardrail.pictures import Table
 from guardrail.query.proof import Dialect
-from guardrail.stores.opening import open_store
-from guardrail.stores.store import Store, Table
+from guardrail.stores.opening import open_replicated, open_store
+from guardrail.stores.store import Store, tables_of
 from guardrail.telemetry.logs import get_logger
 from guardrail.verification.contracts import LiveContract
 
@@ -40,8 +41,8 @@ class Live:
         self.enforced = self.policy.mode == "enforce"
         self.drain = seconds(configuration.drain)
         self.stores: dict[str, Store] = {
-            name: self.open(name, stores.get(name) or _placed(declared.url, base))
-            for name, declared in configuration.stores.items()
+            name: self.open(name, stores[name]) if name in stores else self._declared(name, base)
+            for name in configuration.stores
         }
         oversized = self._oversized()
         if oversized:
@@ -79,7 +80,7 @@ class Live:
 
     def _tables(self, store: str, most: int) -> tuple[Table, ...]:
         try:
-            return self.stores[store].tables(most)
+            return tables_of(self.stores[store], most)
         except StoreError:
             return ()
 
@@ -94,7 +95,16 @@ class Live:
         if name not in self.configuration.stores:
             known = ", ".join(self.configuration.stores) or "none"
             raise StoreError(f"there is no store {name} in the configuration; its stores are: {known}")
-        return open_store(name, where, seconds(self.configuration.stores[name].timeout))
+        declared = self.configuration.stores[name]
+        return open_store(name, where, seconds(declared.timeout), declared.dialect)
+
+    def _declared(self, name: str, base: Path | None) -> Store:
+        """Open a store where it is declared to be."""
+        declared = self.configuration.stores[name]
+        url = _placed(declared.url, base)
+        if declared.replica is None:
+            return self.open(name, url)
+        return open_replicated(name, url, declared.replica, seconds(declared.timeout))
 
     def tool(self, name: str) -> LiveTool:
         """The live tool of this name; compiled when it is first asked for."""

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
 
-from guardrail.pictures import Answer, ColumnKind, Key
+from guardrail.errors import StoreError
+from guardrail.pictures import Answer, Key, Table, Tables, Unanswered
 from guardrail.query.proof import Dialect, Query
 
 MOST_ANSWERED: Final = 10_000
@@ -44,24 +45,14 @@ class Photograph:
     hashed: bool | None = None
 
 
-Question: TypeAlias = Ask | Photograph
-
-
 @dataclass(frozen=True, slots=True)
-class Table:
-    """A table or view as the schema has it.
+class Survey:
+    """Which tables there are; it is answered by `Tables`. Each one's rows are counted up to a limit, None: not at all."""
 
-    `key` names the columns that tell its rows apart (None: nothing does), `columns` all columns, `kinds` how
-    they compare, `generated` those that the database fills by itself. `rows` counts its rows up to the
-    asked limit plus one (None: not counted).
-    """
+    count_up_to: int | None = None
 
-    name: str
-    key: tuple[str, ...] | None
-    columns: tuple[str, ...]
-    kinds: Mapping[str, ColumnKind]
-    generated: frozenset[str] = frozenset()
-    rows: int | None = None
+
+Question: TypeAlias = Ask | Photograph | Survey
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +87,15 @@ class Store(Protocol):
         """
         ...
 
-    def tables(self, count_up_to: int = 1_000_000) -> tuple[Table, ...]:
-        """Its tables, by name, without those of the database itself. Raises `StoreError`."""
+    async def alook(self, questions: Sequence[Question]) -> list[Answer]:
+        """The same without blocking the loop."""
+        ...
+
+    def for_run(self) -> Store:
+        """The store as one run sees it: the same database from the first look to the last.
+
+        A store whose database is told by a factory of the user's is bound to the one that it tells first.
+        """
         ...
 
     def examine(self) -> tuple[Remark, ...]:
@@ -107,3 +105,17 @@ class Store(Protocol):
     def close(self) -> None:
         """Give up what it holds; it is not asked again."""
         ...
+
+
+def tables_of(store: Store, count_up_to: int | None = None) -> tuple[Table, ...]:
+    """The tables of a store, by name. Raises `StoreError`."""
+    [answer] = store.look([Survey(count_up_to)])
+    return surveyed(answer)
+
+
+def surveyed(answer: Answer) -> tuple[Table, ...]:
+    """The tables that the answer to a `Survey` names. Raises `StoreError`."""
+    if isinstance(answer, Unanswered):
+        raise StoreError(answer.why)
+    assert isinstance(answer, Tables)
+    return answer.tables

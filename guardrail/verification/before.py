@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import TypeAlias, cast
 
-from guardrail.call.needs import Need, Work
+from guardrail.call.needs import Look, Need
 from guardrail.declare.contracts import Watch
 from guardrail.pictures import Answer, Key, Picture, Rows, Unanswered
 from guardrail.state.expectations import keys_wanted
-from guardrail.stores.store import Store, Table
+from guardrail.stores.store import Store, Survey, surveyed
 from guardrail.telemetry.looks import Looker
 from guardrail.verification.contracts import LiveContract, LiveWatch
 from guardrail.verification.looks import Answers, Asked, look
@@ -95,7 +94,8 @@ def tables(contract: LiveContract, stores: Mapping[str, Store]) -> Generator[Nee
         return contract.watched or ()
     watched: list[LiveWatch] = []
     for store in contract.stores:
-        found = cast("tuple[Table, ...]", (yield Work(partial(stores[store].tables, 0))))
+        [answer] = cast("list[Answer]", (yield Look(stores[store], [Survey()])))
+        found = surveyed(answer)
         watched += [LiveWatch(store, table.name, _whole(contract), None, None) for table in found]
     return tuple(watched)
 

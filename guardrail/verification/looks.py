@@ -9,7 +9,7 @@ from typing import TypeAlias, cast
 
 from guardrail.call.needs import Look, Need
 from guardrail.pictures import Answer, Picture, Rows, Unanswered
-from guardrail.stores.store import Ask, Question, Store
+from guardrail.stores.store import Ask, Photograph, Question, Store, Survey
 from guardrail.telemetry.looks import Looker
 
 Label: TypeAlias = tuple[str, str]
@@ -45,9 +45,7 @@ def _tell(trace: Looker, store: Store, label: Label, question: Question, answer:
     """A span for a question; checks are told where they are judged."""
     if label[0] == "check":
         return
-    tables, text = (
-        (question.query.tables, question.query.rendered) if isinstance(question, Ask) else ((question.table,), "")
-    )
+    tables, text = _asked(question)
     size = answer.size if isinstance(answer, Picture) else len(answer.rows) if isinstance(answer, Rows) else None
     trace.check(
         label[1],
@@ -61,3 +59,14 @@ def _tell(trace: Looker, store: Store, label: Label, question: Question, answer:
         started=started,
         ended=time.time_ns(),
     )
+
+
+def _asked(question: Question) -> tuple[tuple[str, ...], str]:
+    """The tables that a question is about, and the query, where it is one."""
+    match question:
+        case Ask(query):
+            return query.tables, query.rendered
+        case Photograph(table=table):
+            return (table,), ""
+        case Survey():
+            return (), ""

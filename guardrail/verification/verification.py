@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TypeAlias, cast
 
-from guardrail.call.needs import Need, Pause
+from guardrail.call.needs import Compute, Need, Pause
 from guardrail.calls import Finding
 from guardrail.digests import Digest, digested_like
 from guardrail.errors import LedgerError, StoreError
@@ -98,7 +99,7 @@ class Verification:
             return
         yield from self._noted(taken(self._contract, self._inputs.values, self._stores, self._trace, self._opened))
         if self._before is not None:
-            self._keep(self._before)
+            yield Compute(partial(self._keep, self._before))
             self._warn(self._contract, self._before)
 
     def _warn(self, contract: LiveContract, before: Before) -> None:
@@ -161,7 +162,6 @@ class Verification:
             # What stands in new and changed rows of a big table is known only by asking for them.
             answers, after = yield from self._after(contract, before, unseen_rows, trace)
         secret = self._secret.union(_secret_columns(after.values()), filter(is_secret, self._inputs.values))
-        self._untouched = after == before.pictures
         state = State(self._inputs.values, before.pictures, after, self._stores)
         checking = Checking(answers, state, Scope(self._inputs.values, before.lets), self._stores, trace, secret)
         by_branch: dict[str, list[Finding]] = {}
@@ -177,10 +177,15 @@ class Verification:
             checks=by_branch,
             secret=secret,
         )
-        verified = verify(contract.contract, evidence)
+        verified = cast("Verified", (yield Compute(partial(self._compared, contract, evidence))))
         found = yield from checking.findings(contract.checks, "")
         created = yield from self._created(contract, before)
         return replace(verified, findings=(*verified.findings, *created, *found))
+
+    def _compared(self, contract: LiveContract, evidence: Evidence) -> Verified:
+        self._untouched = evidence.after == evidence.before
+        verified = verify(contract.contract, evidence)
+        return replace(verified, findings=(*verified.findings, *_blind(evidence.after)))
 
     def _created(self, contract: LiveContract, before: Before) -> Generator[Need, object, list[Finding]]:
         """A finding for each table that was created during the run, where all tables are watched."""
@@ -249,6 +254,14 @@ def _unseen(
         if isinstance(picture, Picture) and isinstance(earlier := before[place], Picture)
     }
     return {place: keys for place, keys in found.items() if keys}
+
+
+def _blind(after: Mapping[str, Picture | Unanswered]) -> Iterator[Finding]:
+    """A warning for each table of which the store's role may not see every row."""
+    for place, picture in after.items():
+        if isinstance(picture, Picture) and picture.hides_rows:
+            text = f"{place}: row-level security may hide rows from the store's role, and nothing is known of those"
+            yield Finding("check_error", place, text, warning=True)
 
 
 def _secret_columns(pictures: Iterable[Picture | Unanswered]) -> frozenset[str]:

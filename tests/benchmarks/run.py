@@ -21,7 +21,7 @@ from benchmarks.measuring import beside, compiled, cpu, in_fresh_process, say, w
 from guardrail import Configuration, Guard
 from guardrail.pictures import Picture
 from guardrail.stores.opening import open_store
-from guardrail.stores.sqlite_pictures import digest
+from guardrail.stores.sqlite.pictures import digest
 from guardrail.stores.store import Photograph
 
 Lookup = Callable[..., dict[str, object]]

@@ -68,7 +68,12 @@ class TestALock:
     ) -> None:
         entered, leave = threading.Event(), threading.Event()
         slow = Watched(place)
-        slow.before = lambda: (entered.set(), leave.wait())
+
+        def linger() -> None:
+            entered.set()
+            leave.wait()
+
+        slow.before = linger
         ledger = Ledger(slow, patience=0.2)
         first = threading.Thread(target=ledger.open_run, args=(run_record(),))
         first.start()

@@ -11,7 +11,7 @@ from guardrail.errors import LedgerError
 from guardrail.ledger.database import Database
 from guardrail.ledger.ledger import Ledger
 from guardrail.ledger.migrations import MIGRATIONS, Migration
-from guardrail.ledger.postgres import PostgresDatabase
+from guardrail.ledger.postgres.database import PostgresDatabase
 from guardrail.ledger.records import CallRecord, RunRecord
 from guardrail.ledger.sqlite import SqliteDatabase
 from support.ledgers import asked
@@ -102,7 +102,7 @@ def test_a_step_that_fails_changes_nothing(place: str, run_record: Runs, call_re
 def test_processes_that_come_at_once_take_each_step_once(
     place: str, child: Callable[[str], subprocess.Popen[str]]
 ) -> None:
-    kind = "postgres import PostgresDatabase" if "://" in place else "sqlite import SqliteDatabase"
+    kind = "postgres.database import PostgresDatabase" if "://" in place else "sqlite import SqliteDatabase"
     code = f"""
 from guardrail.ledger.migrations import MIGRATIONS
 from guardrail.ledger.{kind} as Database

@@ -66,7 +66,6 @@ def test_a_private_database_in_memory_is_refused_with_the_way_to_a_shared_one(wh
 @pytest.mark.parametrize(
     ("where", "why"),
     [
-        ("postgresql://user:secret@host/db", "postgresql"),
         ("mysql+pymysql://user:secret@host/db", "mysql"),
         ("file:shop.db?mode=rw", "file"),
         ("sqlite://host/shop.db", "host"),

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Final
 
 from guardrail.errors import StoreError
-from guardrail.pictures import ColumnKind
-from guardrail.stores.sqlite_sessions import Session, quoted
-from guardrail.stores.store import Table
+from guardrail.pictures import ColumnKind, Table
+from guardrail.stores.answers import missing
+from guardrail.stores.sqlite.sessions import Session, quoted
 
 _INTEGER: Final = re.compile(r"\b(?:TINY|SMALL|MEDIUM|BIG)?INT(?:EGER|\d+)?\b")
 _KINDS: Final[tuple[tuple[str, ColumnKind], ...]] = (
@@ -79,7 +78,7 @@ def read_table(session: Session, name: str) -> Table:
     found = session.run(f"PRAGMA main.table_xinfo({quoted(name)})").fetchall()
     columns = [_Column(str(row[1]), str(row[2]), bool(row[3]), row[4], row[5], row[6]) for row in found]
     if not columns:
-        raise StoreError(_missing(session, name))
+        raise StoreError(missing(name, table_names(session)))
     indexes = session.run(f"PRAGMA main.index_list({quoted(name)})").fetchall()
     primary = [column.name for column in sorted(columns, key=lambda c: c.in_key) if column.in_key]
     counts_up = len(primary) == 1 and not any(origin == "pk" for _, _, _, origin, _ in indexes)
@@ -119,8 +118,3 @@ def _rowid(session: Session, table: str, columns: Sequence[_Column]) -> tuple[st
         return None
     taken = {column.name.lower() for column in columns}
     return next(((name,) for name in _ROWIDS if name not in taken), None)
-
-
-def _missing(session: Session, name: str) -> str:
-    close = get_close_matches(name, table_names(session), 1)
-    return f"there is no table {name}" + (f"; did you mean {close[0]}?" if close else "")

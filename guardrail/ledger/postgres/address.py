@@ -33,15 +33,15 @@ class Address:
 
 
 def read_address(url: str) -> Address:
-    """The address that a `postgresql://` URL means, as libpq reads it; `?schema=name` is ours.
+    """The address that a `postgresql://` URL means, as libpq reads it; `?schema=name` and a `+driver` are not libpq's.
 
     Raises `LedgerError`, which shows nothing of the URL, as a password that is not encoded may be anywhere in it.
     """
-    base, _, query = url.partition("?")
+    scheme, _, rest = url.partition("://")
+    base, _, query = f"{scheme.partition('+')[0]}://{rest}".partition("?")
     options = [option for option in query.split("&") if option]
     schema = unquote(next((option[7:] for option in options if option.startswith("schema=")), SCHEMA))
-    rest = "&".join(option for option in options if not option.startswith("schema="))
-    conninfo = f"{base}?{rest}" if rest else base
+    conninfo = f"{base}?{'&'.join(option for option in options if not option.startswith('schema='))}"
     try:
         found = {key: str(value) for key, value in conninfo_to_dict(conninfo).items()}
     except psycopg.Error:

@@ -15,9 +15,9 @@ from psycopg import RawCursor
 from guardrail.errors import LedgerError
 from guardrail.ledger.database import Execute, Purpose, Row, T
 from guardrail.ledger.migrations import MIGRATIONS, WITHOUT_ROWID, Migration, too_new
-from guardrail.ledger.postgres_address import read_address
-from guardrail.ledger.postgres_sessions import Session
-from guardrail.ledger.postgres_transactions import BEGIN, BEGIN_LOOK, PostgresTransaction, Statement, is_refusal
+from guardrail.ledger.postgres.address import read_address
+from guardrail.ledger.postgres.sessions import Session
+from guardrail.ledger.postgres.transactions import BEGIN, BEGIN_LOOK, PostgresTransaction, Statement, is_refusal
 from guardrail.ledger.processes import this_process
 
 _LEAST: Final = 1.0  # seconds that an answer is waited for in any case

@@ -6,15 +6,19 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import cast
 
 from guardrail.errors import StoreError
-from guardrail.pictures import Answer, Rows, Unanswered
+from guardrail.pictures import Answer, Rows, Table, Tables
 from guardrail.query.binding import bind
 from guardrail.query.proof import Dialect
-from guardrail.stores.sqlite_pictures import photograph
-from guardrail.stores.sqlite_schema import read_table, table_names
-from guardrail.stores.sqlite_sessions import LONGEST_VALUE, File, Session, Source, quoted
-from guardrail.stores.store import MOST_ANSWERED, Ask, Question, Remark, Table
+from guardrail.stores.answers import answered, check_dialect, unanswered
+from guardrail.stores.sqlite.pictures import photograph
+from guardrail.stores.sqlite.schema import read_table, table_names
+from guardrail.stores.sqlite.sessions import LONGEST_VALUE, File, Session, Source, quoted
+from guardrail.stores.store import MOST_ANSWERED, Ask, Photograph, Question, Remark, Survey, tables_of
+from guardrail.threads import in_thread
 
 
 class SqliteStore:
@@ -34,20 +38,20 @@ class SqliteStore:
         except Exception as error:  # noqa: BLE001
             # Beside SQLite and the factory, a path or a name that cannot be encoded raises here.
             why = self._reason(error)
-            return [Unanswered(f"{self._place(question)} could not be looked at: {why}") for question in questions]
+            return [unanswered(self.name, question, why) for question in questions]
 
-    def tables(self, count_up_to: int = 1_000_000) -> tuple[Table, ...]:
-        """Its tables, by name, each with its rows counted up to a limit plus one. Raises `StoreError`."""
-        try:
-            with Session(self._source, self._timeout) as session:
-                return tuple(self._table(session, name, count_up_to) for name in table_names(session))
-        except sqlite3.Error as error:
-            raise StoreError(f"the tables of {self.name} could not be read: {self._reason(error)}") from error
+    async def alook(self, questions: Sequence[Question]) -> list[Answer]:
+        """The same on a thread of the guard's."""
+        return cast("list[Answer]", await in_thread(partial(self.look, questions)))
+
+    def for_run(self) -> SqliteStore:
+        """Itself: what a factory opens is the user's to decide, for every look."""
+        return self
 
     def examine(self) -> tuple[Remark, ...]:
         """Whether it can be looked at, who may write, and which tables have no key of their own."""
         try:
-            tables = self.tables(count_up_to=0)
+            tables = tables_of(self)
         except StoreError as error:
             return (Remark("error", self.name, str(error)),)
         return (*self._remarks_on_source(tables), *self._remarks_on_keys(tables))
@@ -55,20 +59,12 @@ class SqliteStore:
     def close(self) -> None:
         """Nothing to give up: no connection outlives a look."""
 
-    def _table(self, session: Session, name: str, count_up_to: int) -> Table:
-        sql = f"SELECT count(*) FROM (SELECT 1 FROM main.{quoted(name)} LIMIT :most)"
-        try:
-            rows = session.run(sql, {"most": count_up_to + 1}).fetchone()[0]
-            return replace(read_table(session, name), rows=rows)
-        except sqlite3.Error as error:
-            raise StoreError(f"{self.name}.{name} could not be looked at: {self._reason(error)}") from error
-
     def _answer(self, session: Session, question: Question) -> Answer:
         try:
             return self._tried(session, question)
         except Exception as error:  # noqa: BLE001
             # Beside SQLite and ourselves, converters and functions of a user's factory raise here what they like.
-            return Unanswered(f"{self._place(question)} could not be looked at: {self._reason(error)}")
+            return unanswered(self.name, question, self._reason(error))
 
     def _tried(self, session: Session, question: Question) -> Answer:
         try:
@@ -78,12 +74,6 @@ class SqliteStore:
                 raise
         session.tolerate()
         return _answer(session, question)
-
-    def _place(self, question: Question) -> str:
-        """The store and the tables that a question is about."""
-        if not isinstance(question, Ask):
-            return question.name
-        return ", ".join(f"{self.name}.{table}" for table in question.query.tables) or self.name
 
     def _remarks_on_source(self, tables: Sequence[Table]) -> Iterator[Remark]:
         if isinstance(self._source, File) and os.access(self._source.path, os.W_OK):
@@ -137,25 +127,43 @@ class SqliteStore:
 
 def _tables(questions: Sequence[Question]) -> list[str]:
     """The tables that the questions are about, as named in the database's main schema."""
-    asked = (q.query.tables if isinstance(q, Ask) else (q.table,) for q in questions)
-    return [table.removeprefix("main.") for tables in asked for table in tables]
+    named: list[str] = []
+    for question in questions:
+        match question:
+            case Ask(query):
+                named += query.tables
+            case Photograph():
+                named.append(question.table)
+            case Survey():
+                pass
+    return [table.removeprefix("main.") for table in named]
 
 
 def _answer(session: Session, question: Question) -> Answer:
-    query = question.query if isinstance(question, Ask) else question.where
-    if query is not None and query.dialect != "sqlite":
-        raise StoreError(f"its query was proved for {query.dialect}, and the database is SQLite")
-    return _rows(session, question) if isinstance(question, Ask) else photograph(session, question)
+    check_dialect(question, "sqlite", "SQLite")
+    match question:
+        case Ask():
+            return _rows(session, question)
+        case Photograph():
+            return photograph(session, question)
+        case Survey(count_up_to):
+            return Tables(tuple(_counted(session, name, count_up_to) for name in table_names(session)))
 
 
 def _rows(session: Session, question: Ask) -> Rows:
     query = question.query
     cursor = session.run(query.rendered, bind(query, question.values), query.functions)
     columns = tuple(str(column[0]) for column in cursor.description or ())
-    twice = sorted({name for name in columns if columns.count(name) > 1})
-    if twice:
-        raise StoreError(f"the query answers two columns called {', '.join(twice)}; name them apart with AS")
     rows = cursor.fetchmany(MOST_ANSWERED + 1)
-    if len(rows) > MOST_ANSWERED:
-        raise StoreError(f"the query answers more than {MOST_ANSWERED:,} rows; narrow it")
-    return Rows(columns, tuple(rows))
+    return answered(columns, rows, len(rows))
+
+
+def _counted(session: Session, name: str, up_to: int | None) -> Table:
+    try:
+        table = read_table(session, name)
+        if up_to is None:
+            return table
+        sql = f"SELECT count(*) FROM (SELECT 1 FROM main.{quoted(name)} LIMIT :most)"
+        return replace(table, rows=session.run(sql, {"most": up_to + 1}).fetchone()[0])
+    except sqlite3.Error as error:
+        raise StoreError(f"{name}: {error}") from error

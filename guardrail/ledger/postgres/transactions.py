@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 import psycopg
 
 from guardrail.ledger.database import Row, RowRefused
-from guardrail.ledger.postgres_sessions import Session
+from guardrail.ledger.postgres.sessions import Session
 
 Statement: TypeAlias = tuple[str, Sequence[object]]
 
