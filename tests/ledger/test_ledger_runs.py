@@ -44,13 +44,11 @@ WARNING = FindingRecord("unrequested_change", "shop.audit", "a row more", warnin
 
 @pytest.fixture(params=["file", "memory", "server"])
 def either(request: pytest.FixtureRequest, path: Path) -> Iterator[Ledger]:
-    places = {
-        "file": lambda: str(path),
-        "memory": lambda: "memory",
-        "server": lambda: in_schema(fixture("postgres_url")),
-    }
-    fixture: Callable[[str], str] = request.getfixturevalue
-    ledger = Ledger(places[request.param]())
+    kind: str = request.param
+    if kind == "server":
+        ledger = Ledger(in_schema(request.getfixturevalue("postgres_url")))
+    else:
+        ledger = Ledger(path if kind == "file" else kind)
     yield ledger
     ledger.close()
 

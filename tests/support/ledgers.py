@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from typing import TypeVar
@@ -22,7 +23,8 @@ def in_schema(url: str, schema: str = "") -> str:
     """The place of a ledger in a schema of a PostgreSQL database: the named one, else the one that the URL sees."""
     seen = re.search(r"search_path=(\w+)", unquote(url))
     assert seen is not None
-    return f"{url}&schema={schema or seen[1]}"
+    name = schema or seen[1]
+    return f"{url}&application_name={name}&schema={name}"
 
 
 def asked(place: str, query: str) -> list[tuple[object, ...]]:
@@ -34,12 +36,30 @@ def asked(place: str, query: str) -> list[tuple[object, ...]]:
         return server.execute(query.encode()).fetchall()
 
 
+def schema_of(place: str) -> str:
+    """The schema of a ledger on a server."""
+    return place.partition("&schema=")[2]
+
+
 def connected(place: str) -> psycopg.Connection:
     """A connection of one's own to the server of a ledger; unqualified names are those of the ledger."""
-    url, _, schema = place.partition("&schema=")
-    connection = psycopg.connect(url, autocommit=True)
-    connection.execute(f"SET search_path = {schema}".encode())
+    connection = psycopg.connect(place.partition("&schema=")[0], autocommit=True, application_name="test")
+    connection.execute(f"SET search_path = {schema_of(place)}".encode())
     return connection
+
+
+def sessions_of(place: str) -> list[int]:
+    """The server's processes for those who are connected to a ledger, but for the tests themselves."""
+    query = f"SELECT pid FROM pg_stat_activity WHERE application_name = '{schema_of(place)}' ORDER BY 1"
+    return [int(str(pid)) for (pid,) in asked(place, query)]
+
+
+def wait_until_blocked(place: str) -> None:
+    """Wait until somebody waits for a lock in the tables of a ledger."""
+    blocked = f"""SELECT count(*) > 0 FROM pg_locks w JOIN pg_locks l USING (pid) JOIN pg_class c ON c.oid = l.relation
+        WHERE NOT w.granted AND c.relnamespace = to_regnamespace('{schema_of(place)}')"""
+    while asked(place, blocked) != [(True,)]:
+        time.sleep(0.01)
 
 
 class Watched(Database):

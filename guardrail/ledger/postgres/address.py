@@ -15,6 +15,7 @@ from guardrail.errors import LedgerError
 SCHEMA: Final = "guardrail"
 """The schema that the tables lie in, unless the URL names another."""
 
+_OPTION: Final = re.compile(r"(?<=[?&])schema=([^&]*)&?")
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")  # needs no quotes, and the server does not cut it
 _PORTS: Final = re.compile(r"[0-9,]*")
 
@@ -38,10 +39,9 @@ def read_address(url: str) -> Address:
     Raises `LedgerError`, which shows nothing of the URL, as a password that is not encoded may be anywhere in it.
     """
     scheme, _, rest = url.partition("://")
-    base, _, query = f"{scheme.partition('+')[0]}://{rest}".partition("?")
-    options = [option for option in query.split("&") if option]
-    schema = unquote(next((option[7:] for option in options if option.startswith("schema=")), SCHEMA))
-    conninfo = f"{base}?{'&'.join(option for option in options if not option.startswith('schema='))}"
+    named = _OPTION.search(rest)
+    schema = SCHEMA if named is None else unquote(named[1])
+    conninfo = f"{scheme.partition('+')[0]}://{_OPTION.sub('', rest).rstrip('?&')}"
     try:
         found = {key: str(value) for key, value in conninfo_to_dict(conninfo).items()}
     except psycopg.Error:

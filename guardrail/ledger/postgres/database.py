@@ -48,15 +48,15 @@ $$"""
 
 _MAY_MAKE: Final = """SELECT NOT pg_is_in_recovery() AND CASE WHEN n.oid IS NULL
         THEN has_database_privilege(current_database(), 'CREATE') ELSE has_schema_privilege(n.oid, 'CREATE, USAGE') END
-    FROM (SELECT 1) one LEFT JOIN pg_catalog.pg_namespace n ON n.nspname = ?"""
+    FROM (SELECT 1) one LEFT JOIN pg_catalog.pg_namespace n ON n.nspname = $1"""
 _MAY_WRITE: Final = """SELECT NOT pg_is_in_recovery() AND bool_and(has_table_privilege(c.oid, p.privilege))
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace,
         (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) p (privilege)
-    WHERE n.nspname = ? AND c.relkind = 'r'"""
+    WHERE n.nspname = $1 AND c.relkind = 'r'"""
 _OTHERS: Final = """SELECT DISTINCT CASE g.grantee WHEN 0 THEN 'everyone' ELSE pg_get_userbyid(g.grantee) END
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace,
         aclexplode(c.relacl) g, aclexplode(n.nspacl) u
-    WHERE n.nspname = ? AND c.relkind = 'r' AND g.grantee <> c.relowner AND u.grantee IN (0, g.grantee)
+    WHERE n.nspname = $1 AND c.relkind = 'r' AND g.grantee <> c.relowner AND u.grantee IN (0, g.grantee)
         AND u.privilege_type = 'USAGE'
     ORDER BY 1"""
 
@@ -122,7 +122,7 @@ class PostgresDatabase:
 
     def remarks(self) -> tuple[str, ...]:
         """See `Database`: roles that may read or write the tables, and what makes the ledger less than it should be."""
-        return self.transact("look", _PATIENCE, lambda execute: tuple(self._remarks(execute)))
+        return self.transact("look", _PATIENCE, lambda _: tuple(self._remarks()))
 
     def before_fork(self) -> None:
         """See `Database`: the connection stays the parent's, so that others see all the time that it is there."""
@@ -258,7 +258,7 @@ class PostgresDatabase:
         if step == 0:
             if not execute("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = ?", (schema,)):
                 execute(f"CREATE SCHEMA {schema}")
-            execute(f"CREATE TABLE {_MARK} (version BIGINT NOT NULL)")
+            execute(f"CREATE TABLE {schema}.{_MARK} (version BIGINT NOT NULL)")
             execute(f"INSERT INTO {_MARK} VALUES (0)")
             execute(_PRESENT)
         for statement in self._schema[step]:
@@ -267,16 +267,15 @@ class PostgresDatabase:
 
     # What is told of it.
 
-    def _remarks(self, execute: Execute) -> Iterator[str]:
+    def _remarks(self) -> Iterator[str]:
         session, schema = self._session, self._address.schema
         assert session is not None
-        may = session.execute(_MAY_WRITE if self._is_ready else _MAY_MAKE, (schema,)).fetchall()
-        if may != [(True,)]:
+        if session.execute(_MAY_WRITE if self._is_ready else _MAY_MAKE, (schema,)).fetchall() != [(True,)]:
             raise LedgerError(
                 f"the ledger {self.name} cannot be {'written' if self._is_ready else 'made'}: name the primary server, and "
                 f"let the role own the schema {schema}, or grant it what is missing"
             )
-        others = [role for (role,) in execute(_OTHERS, (schema,))]
+        others = [role for (role,) in session.execute(_OTHERS, (schema,)).fetchall()]
         if others:
             yield f"{self.name} can be read or changed by {', '.join(others)}: revoke what they may do in {schema}"
         if session.execute("SHOW fsync").fetchall() != [("on",)]:
