@@ -35,7 +35,7 @@ def _location(text: str) -> str:
 def _ledger(text: str) -> str:
     scheme, found, _ = _location(text).partition("://")
     if found and scheme.lower().partition("+")[0] not in ("postgresql", "postgres"):
-        raise ValueError("must be a path, memory, or a postgresql:// URL")
+        raise ValueError("has another scheme than postgresql: give a path, `memory`, or a postgresql:// URL")
     return text
 
 

@@ -183,7 +183,8 @@ class Ledger:
         condition = ("r.id = ?", run) if older_than is None else (_AGED, time.time() - older_than)
         found = self._read(lambda execute: holders(execute, *condition))
         if run is not None and any(holder.alive for holder in found):
-            raise LedgerError(f"the run {run} is open in process {found[0].run.pid}: end it before it is deleted")
+            there = f"process {found[0].run.pid} on {found[0].run.host}"
+            raise LedgerError(f"the run {run} is open in {there}: end it before it is deleted")
         doomed = [holder.run.id for holder in found if not holder.alive]
         if doomed:
             self._commit(lambda execute: transactions.delete(execute, doomed), "erase")

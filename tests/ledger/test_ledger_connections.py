@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from functools import partial
 
 import psycopg
 import pytest
@@ -57,6 +58,11 @@ def numbers(ledger: Ledger) -> list[int]:
     return [recorded.call.number for recorded in found.calls]
 
 
+def turn(ledger: Ledger) -> None:
+    ledger.record(UserTurn("r1", 1.0))
+    ledger.flush()
+
+
 def end(server: psycopg.Connection, process: int) -> None:
     """End a session from the server's side, and wait until it has ended."""
     server.execute("SELECT pg_terminate_backend(%s, 60000)", (process,))
@@ -80,7 +86,7 @@ class TestBetweenTransactions:
         operations: dict[str, Callable[[], object]] = {
             "open": lambda: ledger.open_run(run_record("r2")),
             "intend": lambda: ledger.intend(call_record(1)),
-            "flush": lambda: (ledger.record(UserTurn("r1", 1.0)), ledger.flush()),
+            "flush": partial(turn, ledger),
             "close": lambda: ledger.close_run(verdict_record()),
             "look": lambda: ledger.load_run("r1"),
             "delete": lambda: ledger.delete("over"),
@@ -165,7 +171,7 @@ class TestWithinATransaction:
         operations: dict[str, Callable[[], object]] = {
             "open": lambda: remote.open_run(run_record("r2")),
             "intend": lambda: remote.intend(call_record(1)),
-            "flush": lambda: (remote.record(UserTurn("r1", 1.0)), remote.flush()),
+            "flush": partial(turn, remote),
             "close": lambda: remote.close_run(verdict_record()),
             "look": lambda: remote.load_run("r1"),
         }
