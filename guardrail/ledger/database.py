@@ -50,6 +50,11 @@ class Database(Protocol):
         ...
 
     @property
+    def is_near(self) -> bool:
+        """Whether a transaction waits for nothing but this machine."""
+        ...
+
+    @property
     def presence(self) -> int | None:
         """By what the database knows, of a run that this process opens, that the process is there.
 

@@ -51,7 +51,7 @@ class Ledger:
     `open_run`, `intend` and `close_run` are durable when they return: what they record, and all that was
     recorded before, outlives the process and a power failure. `record` never raises and hardly ever waits:
     its entries are written with the next durable operation, in groups, or by a thread that lives while there
-    is something to write. While the ledger cannot be written, durable operations raise `LedgerError` and
+    is something to write; on a server they are not written in groups by whoever records, but by that thread. While the ledger cannot be written, durable operations raise `LedgerError` and
     entries wait.
 
     Any method may be called from any thread, and several processes may use one database. A process that forks
@@ -200,18 +200,26 @@ class Ledger:
         self._guard = threading.RLock()  # for what is below; a finaliser may record in the middle of it
         self._writes = 0
         self._idle = True  # no thread looks after the buffer
-        self._pause = threading.Event()
+        self._pause = threading.Event()  # set when the thread's pause is over before its time
 
     def _attend(self, waiting: int) -> None:
-        """See to it that the buffer is written: a full group at once, unless somebody else is at it."""
+        """See to it that the buffer is written: a full group at once, unless somebody else is at it.
+
+        What would wait for a server is the thread's to do: the one who records may be an event loop.
+        """
         if self._closed:
             self._buffer.clear()
             return
         if self._idle and self._claim():
             self._start_thread()
-        if waiting >= GROUP - 1 and self._trouble is None and self._lock.acquire(timeout=_haste(waiting)):
+        if waiting < GROUP - 1 or self._trouble is not None:
+            return
+        if not self._database.is_near:
+            self._pause.set()
+        if self._lock.acquire(timeout=_haste(waiting)):
             try:
-                self._write_quietly(patience=0)
+                if self._database.is_near:
+                    self._write_quietly(patience=0)
             finally:
                 self._lock.release()
 
@@ -227,6 +235,7 @@ class Ledger:
         while True:
             writes = self._writes
             self._pause.wait(pause)
+            self._pause.clear()
             if self._writes == writes:  # else what waits has been waiting since then only
                 with self._lock:
                     self._write_quietly(patience=DELAY)

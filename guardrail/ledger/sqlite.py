@@ -69,6 +69,11 @@ class SqliteDatabase:
         return str(self._path or "memory")
 
     @property
+    def is_near(self) -> bool:
+        """See `Database`."""
+        return True
+
+    @property
     def presence(self) -> None:
         """See `Database`. Whether a process lives is asked of the machine that the file lies on."""
         return

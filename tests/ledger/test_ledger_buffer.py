@@ -51,9 +51,23 @@ def test_a_full_group_is_written_at_once(place: str, run_record: Runs, outcome_r
     ledger.open_run(run_record())
     for number in range(1, GROUP + 1):
         ledger.record(outcome_record(number))
+    until(lambda: written(place) == GROUP)
     assert database.purposes == ["durable", "group"]
-    assert written(place) == GROUP
     ledger.close()
+
+
+@pytest.mark.parametrize("place", ["postgres"], indirect=True)
+def test_recording_does_not_wait_for_a_server(place: str, run_record: Runs, outcome_record: Outcomes) -> None:
+    database = Watched(place)
+    ledger = Ledger(database)
+    ledger.open_run(run_record())
+    gate = threading.Event()
+    database.before = gate.wait
+    for number in range(1, 3 * GROUP):
+        ledger.record(outcome_record(number))
+    gate.set()
+    ledger.close()
+    assert written(place) == 3 * GROUP - 1
 
 
 def test_a_few_entries_are_written_soon_and_then_nothing_runs(
@@ -169,6 +183,7 @@ def test_in_trouble_recording_does_not_try_again_each_time(
     database.away = True
     for number in range(1, 20 * GROUP):
         ledger.record(outcome_record(number))
+    until(lambda: ledger.trouble is not None)
     assert database.purposes == ["durable", "group"]
     database.away = False
     ledger.close()

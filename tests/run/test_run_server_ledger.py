@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
@@ -22,7 +21,7 @@ from support.project import CONFIGURATION, Project
 from support.shop import Shop
 from support.wires import wire_to
 
-INPUTS: dict[str, object] = {"order_id": 17, "amount": "19.90"}
+INPUTS = {"order_id": 17, "amount": "19.90"}
 
 
 @pytest.fixture
@@ -77,16 +76,18 @@ def test_one_of_a_living_process_is_not_taken_up(project: Project) -> None:
 
 
 def test_one_goes_on_when_the_connection_is_lost_between_its_calls(project: Project, place: str) -> None:
+    def lose() -> None:
+        (session,) = sessions_of(place)
+        with closing(connected(place)) as server:
+            server.execute("SELECT pg_terminate_backend(%s, 60000)", (session,))
+
     with Guard.load(project.file) as guard:
-        with guard.run("refund_order", inputs=INPUTS) as run, closing(connected(place)) as server:
-            calls: tuple[tuple[Callable[..., object], dict[str, object]], ...] = (
-                (project.shop.lookup_order, {"order_id": 17}),
-                (project.shop.refund_order, INPUTS),
-            )
-            for tool, given in calls:
-                (session,) = sessions_of(place)
-                server.execute("SELECT pg_terminate_backend(%s, 60000)", (session,))
-                run.wrap(tool)(**given)
+        with guard.run("refund_order", inputs=INPUTS) as run:
+            lose()
+            run.wrap(project.shop.lookup_order)(order_id=17)
+            lose()
+            run.wrap(project.shop.refund_order)(order_id=17, amount="19.90")
+            lose()
         assert run.verdict is not None
         assert run.verdict.kind == "verified"
         found = guard.ledger.load_run(run.id)

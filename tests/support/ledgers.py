@@ -79,6 +79,10 @@ class Watched(Database):
         return self._database.name
 
     @property
+    def is_near(self) -> bool:
+        return self._database.is_near
+
+    @property
     def presence(self) -> int | None:
         return self._database.presence
 

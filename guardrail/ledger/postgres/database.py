@@ -36,9 +36,12 @@ _SET: Final = """SELECT set_config('search_path', $1, $2), set_config('synchrono
 _SET_GROUP: Final[Statement] = ("SET LOCAL synchronous_commit = off", ())
 
 # A lock of the session tells every process of the database that this one is there. The server drops it when the
-# connection ends; that the machine at the other end is gone, keepalive tells it within a minute.
-_ANNOUNCE: Final = """SELECT pg_advisory_lock_shared($1), set_config('tcp_keepalives_idle', '30', false),
-    set_config('tcp_keepalives_interval', '10', false), set_config('tcp_keepalives_count', '3', false)"""
+# connection ends; that must not be because a tool takes long, and within a minute after the machine at the other end is
+# gone. An older server does not know all of these settings.
+_ANNOUNCE: Final = "SELECT pg_advisory_lock_shared($1)"
+_SET_LASTING: Final = """SELECT set_config(s.name, w.wanted, false) FROM pg_catalog.pg_settings s JOIN (VALUES
+        ('idle_session_timeout', '0'), ('tcp_keepalives_idle', '30'), ('tcp_keepalives_interval', '10'),
+        ('tcp_keepalives_count', '3')) w (name, wanted) USING (name)"""
 _PRESENT: Final = """CREATE FUNCTION present(presence bigint) RETURNS boolean LANGUAGE sql STABLE STRICT AS $$
     SELECT EXISTS (
         SELECT 1 FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_database d ON d.oid = l.database
@@ -98,6 +101,11 @@ class PostgresDatabase:
     def name(self) -> str:
         """The URL without what is nobody's business."""
         return self._address.name
+
+    @property
+    def is_near(self) -> bool:
+        """See `Database`."""
+        return False
 
     @property
     def presence(self) -> int | None:
@@ -221,6 +229,7 @@ class PostgresDatabase:
             session.prepare_threshold = None
         else:
             session.execute(_SET, (self._address.schema, False))
+            session.execute(_SET_LASTING)
             session.execute(_ANNOUNCE, (this_process(),))
 
     # The schema.
