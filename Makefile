@@ -23,7 +23,7 @@ test: $(VENV)/.development  ## run the tests, ARGS="-k name" for some of them
 	$(PYTHON) -m pytest --numprocesses auto --dist worksteal $(ARGS)
 
 bench: $(VENV)/.development  ## measure, as JSON lines
-	$(PYTHON) tests/benchmarks/run.py $(ARGS)
+	PYTHONPATH=tests $(PYTHON) tests/benchmarks/run.py $(ARGS)
 
 lint: ruff mypy pyright  ## ruff, mypy and pyright
 

@@ -85,6 +85,7 @@ def test_one_goes_on_when_the_connection_is_lost_between_its_calls(project: Proj
         with guard.run("refund_order", inputs=INPUTS) as run:
             lose()
             run.wrap(project.shop.lookup_order)(order_id=17)
+            guard.ledger.flush()
             lose()
             run.wrap(project.shop.refund_order)(order_id=17, amount="19.90")
             lose()

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
 
-import psycopg
-from psycopg import RawCursor
-
 from guardrail.errors import LedgerError
 from guardrail.ledger.database import Execute, Purpose, Row, T
 from guardrail.ledger.migrations import MIGRATIONS, WITHOUT_ROWID, Migration, too_new
 from guardrail.ledger.postgres.address import read_address
-from guardrail.ledger.postgres.sessions import Session
-from guardrail.ledger.postgres.transactions import BEGIN, BEGIN_LOOK, PostgresTransaction, Statement, is_refusal
+from guardrail.ledger.postgres.sessions import ServerError, Session, Statement
+from guardrail.ledger.postgres.transactions import BEGIN, BEGIN_LOOK, PostgresTransaction, is_refusal
 from guardrail.ledger.processes import this_process
 
 _LEAST: Final = 1.0  # seconds that an answer is waited for in any case
@@ -28,17 +24,17 @@ _MARK: Final = "ledger_version"  # a table that tells a ledger from another appl
 _LOCK: Final = 0x67726C64  # "grld": the advisory lock of whoever takes a step of the schema
 
 _FIND: Final = f"""SELECT count(*) > 0, count(*) FILTER (WHERE c.relname = '{_MARK}') > 0
-    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1"""
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = ?"""
 
 # Where a commit is told before it is on the disk (`off`), a durable one must not be; what is stricter than `on` stays.
-_SET: Final = """SELECT set_config('search_path', $1, $2), set_config('synchronous_commit',
-    CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, $2)"""
+_SET: Final = """SELECT set_config('search_path', ?, ?), set_config('synchronous_commit',
+    CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, ?)"""
 _SET_GROUP: Final[Statement] = ("SET LOCAL synchronous_commit = off", ())
 
 # A lock of the session tells every process of the database that this one is there. The server drops it when the
 # connection ends; that must not be because a tool takes long, and within a minute after the machine at the other end is
 # gone. An older server does not know all of these settings.
-_ANNOUNCE: Final = "SELECT pg_advisory_lock_shared($1)"
+_ANNOUNCE: Final = "SELECT pg_advisory_lock_shared(?)"
 _SET_LASTING: Final = """SELECT set_config(s.name, w.wanted, false) FROM pg_catalog.pg_settings s JOIN (VALUES
         ('idle_session_timeout', '0'), ('tcp_keepalives_idle', '30'), ('tcp_keepalives_interval', '10'),
         ('tcp_keepalives_count', '3')) w (name, wanted) USING (name)"""
@@ -51,20 +47,20 @@ $$"""
 
 _MAY_MAKE: Final = """SELECT NOT pg_is_in_recovery() AND CASE WHEN n.oid IS NULL
         THEN has_database_privilege(current_database(), 'CREATE') ELSE has_schema_privilege(n.oid, 'CREATE, USAGE') END
-    FROM (SELECT 1) one LEFT JOIN pg_catalog.pg_namespace n ON n.nspname = $1"""
+    FROM (SELECT 1) one LEFT JOIN pg_catalog.pg_namespace n ON n.nspname = ?"""
 _MAY_WRITE: Final = """SELECT NOT pg_is_in_recovery() AND bool_and(has_table_privilege(c.oid, p.privilege))
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace,
         (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) p (privilege)
-    WHERE n.nspname = $1 AND c.relkind = 'r'"""
+    WHERE n.nspname = ? AND c.relkind = 'r'"""
 _OTHERS: Final = """SELECT DISTINCT CASE g.grantee WHEN 0 THEN 'everyone' ELSE pg_get_userbyid(g.grantee) END
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace,
         aclexplode(c.relacl) g, aclexplode(n.nspacl) u
-    WHERE n.nspname = $1 AND c.relkind = 'r' AND g.grantee <> c.relowner AND u.grantee IN (0, g.grantee)
+    WHERE n.nspname = ? AND c.relkind = 'r' AND g.grantee <> c.relowner AND u.grantee IN (0, g.grantee)
         AND u.privilege_type = 'USAGE'
     ORDER BY 1"""
 
 _TABLES: Final = """SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = $1 AND c.relkind = 'r'"""
+    WHERE n.nspname = ? AND c.relkind = 'r'"""
 
 _PASSING: Final = ("40001", "40P01")  # two transactions were in each other's way; the same again may do
 _LOCKED: Final = ("55P03", "57014")
@@ -118,11 +114,11 @@ class PostgresDatabase:
         while True:
             try:
                 return self._carry_out(purpose, deadline, work, careful=careful)
-            except psycopg.Error as error:
+            except ServerError as error:
                 if is_refusal(error) and not careful:
                     careful = True  # to find out which row it was
                     continue
-                is_passing = self._session is None or error.sqlstate in _PASSING
+                is_passing = self._session is None or error.state in _PASSING
                 if not is_passing or time.monotonic() + pause >= deadline:
                     raise self._fault(error) from error
             time.sleep(pause)
@@ -168,11 +164,11 @@ class PostgresDatabase:
             result = work(transaction)
             if purpose != "look":
                 transaction.commit()
-        except psycopg.Error as error:
+        except ServerError as error:
             if transaction.is_sent and not session.is_at_rest():
                 raise LedgerError(
                     f"the ledger {self.name} did not say whether it keeps what was written last, as the connection was "
-                    f"lost ({_words(error)}); so that does not count, and the next operation connects again"
+                    f"lost ({error}); so that does not count, and the next operation connects again"
                 ) from error
             raise
         return result
@@ -180,7 +176,7 @@ class PostgresDatabase:
     def _opening(self, purpose: Purpose) -> list[Statement]:
         opening = [BEGIN_LOOK if purpose == "look" else BEGIN]
         if self._is_pooled:
-            opening.append((_SET, (self._address.schema, True)))
+            opening.append((_SET, (self._address.schema, True, True)))
         if purpose == "group":
             opening.append(_SET_GROUP)
         return opening
@@ -188,10 +184,9 @@ class PostgresDatabase:
     def _clean_up(self, session: Session) -> None:
         """Give space back, as far as nobody is in the way; what is not done now the server does another time."""
         schema = self._address.schema
-        with suppress(psycopg.Error):
-            tables = session.execute(_TABLES, (schema,)).fetchall()
-            names = ", ".join(f"{schema}.{table}" for (table,) in tables)
-            session.execute(f"VACUUM (SKIP_LOCKED) {names}".encode())
+        with suppress(ServerError):
+            names = ", ".join(f"{schema}.{table}" for (table,) in session.ask(_TABLES, schema))
+            session.ask(f"VACUUM (SKIP_LOCKED) {names}")
 
     # The connection.
 
@@ -200,21 +195,13 @@ class PostgresDatabase:
             self.close()
         if self._session is None:
             self._is_ready = False
-            self._session = self._connect(deadline)
+            self._session = self._connect(max(deadline, time.monotonic() + _LEAST))
         self._session.deadline = max(deadline, time.monotonic() + _LEAST)
         return self._session
 
     def _connect(self, deadline: float) -> Session:
-        session = Session.connect(
-            self._address.conninfo,
-            autocommit=True,
-            cursor_factory=RawCursor,
-            client_encoding="utf8",
-            fallback_application_name="guardrail",
-            connect_timeout=math.ceil(max(deadline - time.monotonic(), _LEAST)),
-        )
+        session = Session(self._address.conninfo, deadline)
         try:
-            session.deadline = max(deadline, time.monotonic() + _LEAST)
             self._set_up(session)
         except BaseException:  # also an interrupt: nobody else has the connection to close it
             session.close()
@@ -223,14 +210,13 @@ class PostgresDatabase:
 
     def _set_up(self, session: Session) -> None:
         """Set the session up; but one that others use in between stays as it is, and has nothing prepared in it."""
-        ((pid,),) = session.execute("SELECT pg_backend_pid()").fetchall()
-        self._is_pooled = pid != session.info.backend_pid
+        self._is_pooled = session.ask("SELECT pg_backend_pid()") != [(session.process,)]
         if self._is_pooled:
-            session.prepare_threshold = None
+            session.prepares = False
         else:
-            session.execute(_SET, (self._address.schema, False))
-            session.execute(_SET_LASTING)
-            session.execute(_ANNOUNCE, (this_process(),))
+            session.ask(_SET, self._address.schema, False, False)
+            session.ask(_SET_LASTING)
+            session.ask(_ANNOUNCE, this_process())
 
     # The schema.
 
@@ -246,14 +232,14 @@ class PostgresDatabase:
     def _version(self, session: Session) -> int:
         """The schema's version, 0 where there is none; `LedgerError` for what is no ledger, or too new."""
         schema = self._address.schema
-        ((is_filled, is_marked),) = session.execute(_FIND, (schema,)).fetchall()
+        ((is_filled, is_marked),) = session.ask(_FIND, schema)
         if not is_marked:
             if is_filled:
                 raise LedgerError(
                     f"the schema {schema} of {self.name} is another application's: name another by ?schema= in the URL"
                 )
             return 0
-        ((version,),) = session.execute(f"SELECT version FROM {schema}.{_MARK}".encode()).fetchall()
+        ((version,),) = session.ask(f"SELECT version FROM {schema}.{_MARK}")
         if version > len(self._schema):
             raise LedgerError(too_new(self.name, version, len(self._schema)))
         return int(version)
@@ -279,15 +265,15 @@ class PostgresDatabase:
     def _remarks(self) -> Iterator[str]:
         session, schema = self._session, self._address.schema
         assert session is not None
-        if session.execute(_MAY_WRITE if self._is_ready else _MAY_MAKE, (schema,)).fetchall() != [(True,)]:
+        if session.ask(_MAY_WRITE if self._is_ready else _MAY_MAKE, schema) != [(True,)]:
             raise LedgerError(
                 f"the ledger {self.name} cannot be {'written' if self._is_ready else 'made'}: name the primary server, and "
                 f"let the role own the schema {schema}, or grant it what is missing"
             )
-        others = [role for (role,) in session.execute(_OTHERS, (schema,)).fetchall()]
+        others = [role for (role,) in session.ask(_OTHERS, schema)]
         if others:
             yield f"{self.name} can be read or changed by {', '.join(others)}: revoke what they may do in {schema}"
-        if session.execute("SHOW fsync").fetchall() != [("on",)]:
+        if session.ask("SHOW fsync") != [("on",)]:
             yield f"{self.name} lies on a server with fsync off: nothing there outlives a power failure"
         if self._is_pooled:
             yield (
@@ -295,18 +281,12 @@ class PostgresDatabase:
                 "told; connect to the server itself"
             )
 
-    def _fault(self, error: psycopg.Error) -> LedgerError:
+    def _fault(self, error: ServerError) -> LedgerError:
         """The error in plain words. But for a lock and a full disk, a new connection has a better chance."""
-        state = error.sqlstate or ""
-        if state not in (*_LOCKED, *_PASSING, _FULL):
+        if error.state not in (*_LOCKED, *_PASSING, _FULL):
             self.close()
-        what, advice = _FAULTS.get(state, _UNREACHABLE if state[:2] in ("", "08", "57") else _OTHER)
-        return LedgerError(f"the ledger {self.name} cannot be used: {what} ({_words(error)}); {advice}")
-
-
-def _words(error: psycopg.Error) -> str:
-    """What the server says, or the driver; without details, which show rows."""
-    return error.diag.message_primary or " ".join(str(error).split())
+        what, advice = _FAULTS.get(error.state, _UNREACHABLE if error.state[:2] in ("", "08", "57") else _OTHER)
+        return LedgerError(f"the ledger {self.name} cannot be used: {what} ({error}); {advice}")
 
 
 def _nothing(statement: str, values: Sequence[object] = (), /) -> list[Row]:

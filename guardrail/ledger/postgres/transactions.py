@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from itertools import count
-from typing import Final, Literal, TypeAlias
-
-import psycopg
+from typing import Final, Literal
 
 from guardrail.ledger.database import Row, RowRefused
-from guardrail.ledger.postgres.sessions import Session
-
-Statement: TypeAlias = tuple[str, Sequence[object]]
+from guardrail.ledger.postgres.sessions import ServerError, Session, Statement
 
 BEGIN: Final[Statement] = ("BEGIN ISOLATION LEVEL READ COMMITTED", ())
 BEGIN_LOOK: Final[Statement] = ("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", ())
+_COMMIT: Final[Statement] = ("COMMIT", ())
+_SAVE: Final[Statement] = ("SAVEPOINT here", ())
+_RELEASE: Final[Statement] = ("RELEASE SAVEPOINT here", ())
+_BACK: Final[Statement] = ("ROLLBACK TO SAVEPOINT here", ())
 
 
 class PostgresTransaction:
@@ -38,82 +36,46 @@ class PostgresTransaction:
 
     def __call__(self, statement: str, values: Sequence[object] = (), /) -> list[Row]:
         """See `Execute`."""
-        if self._careful:
-            return self._try((statement, values))
         self._waiting.append((statement, values))
-        return self._send().fetchall() if _asks(statement) else []
+        if statement.startswith("SELECT"):
+            return self._send()
+        if self._careful:
+            self._try()
+        return []
 
     def commit(self) -> None:
         """Make all of it count. A single change is a transaction by itself, at the cost of nothing else."""
         if self._waiting[:-1] == self._opening == [BEGIN]:
             del self._waiting[0]
         else:
-            self._waiting.append(("COMMIT", ()))
+            self._waiting.append(_COMMIT)
         self.is_sent = True
         self._send()
 
-    def _try(self, statement: Statement) -> list[Row]:
-        if self._waiting:
-            self._send()
+    def _try(self) -> None:
+        """Carry out the change that waits; nothing of it stays when it is refused."""
+        *opening, change = self._waiting
+        self._waiting = [*opening, _SAVE, change, _RELEASE]
         try:
-            with self._session.transaction():  # which is a savepoint inside of one
-                cursor = _execute(self._session, statement)
-                return cursor.fetchall() if _asks(statement[0]) else []
-        except psycopg.Error as error:
+            self._send()
+        except ServerError as error:
             if not is_refusal(error):
                 raise
-            raise RowRefused(_reason(error), type(error).__name__) from None  # its own text shows the row
+            self._session.exchange([_BACK])
+            raise RowRefused(_reason(error), str(error)) from None
 
-    def _send(self) -> psycopg.Cursor[Row]:
-        """Send what waits, and wait until all of it is done; the last one's answer."""
+    def _send(self) -> list[Row]:
         statements, self._waiting = self._waiting, []
-        if len(statements) == 1:
-            return _execute(self._session, statements[0])
-        cursor = self._session.cursor()
-        with self._session.pipeline():
-            for statement in statements:
-                cursor = _execute(self._session, statement)
-        return cursor
+        return self._session.exchange(statements)
 
 
-def _execute(session: Session, statement: Statement) -> psycopg.Cursor[Row]:
-    text, values = statement
-    try:
-        return session.execute(_numbered(text), values)
-    except (UnicodeEncodeError, psycopg.DataError) as error:
-        if getattr(error, "sqlstate", None) is not None:
-            raise
-        # A text with a NUL, or with half of a surrogate pair, which JSON may carry and the server has no form for.
-        return session.execute(_numbered(text), [_encodable(value) for value in values])
+def is_refusal(error: ServerError) -> bool:
+    """Whether the database is well, and only does not take a row; by the class of the SQLSTATE, and two of another."""
+    return error.state[:2] in ("21", "22", "23", "54") or error.state in ("42804", "42846")
 
 
-def _asks(statement: str) -> bool:
-    return statement.startswith("SELECT")
-
-
-@lru_cache(maxsize=256)
-def _numbered(statement: str) -> bytes:
-    """The statement with `$1`, `$2` and so on for its marks."""
-    first, *rest = statement.split("?")
-    return "".join((first, *(f"${number}{part}" for number, part in zip(count(1), rest, strict=False)))).encode()
-
-
-def _encodable(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    return value.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
-
-
-def is_refusal(error: psycopg.Error) -> bool:
-    """Whether the database is well and only does not take a row: of a class of SQLSTATE, or of the driver's own."""
-    state = error.sqlstate
-    if state is None:
-        return isinstance(error, psycopg.ProgrammingError | psycopg.DataError)
-    return state[:2] in ("21", "22", "23", "54") or state in ("42804", "42846")
-
-
-def _reason(error: psycopg.Error) -> Literal["duplicate", "orphan", "value"]:
-    match error.sqlstate:
+def _reason(error: ServerError) -> Literal["duplicate", "orphan", "value"]:
+    match error.state:
         case "23505":
             return "duplicate"
         case "23502" | "23503":
