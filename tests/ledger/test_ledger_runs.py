@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -279,6 +280,13 @@ class TestPictures:
         either.open_run(run_record())
         either.keep_picture("r1", picture)
         assert either.load_pictures("r1") == (picture,)
+
+    def test_a_large_one_is_read_back(self, either: Ledger, run_record: Runs) -> None:
+        rows: dict[tuple[object, ...], tuple[object, ...]] = {(n,): (n, secrets.token_hex(200)) for n in range(20_000)}
+        large = Picture("shop.orders", ("id",), ("id", "token"), {"id": "integer", "token": "text"}, rows)
+        either.open_run(run_record())
+        either.keep_picture("r1", large)
+        assert either.load_pictures("r1") == (large,)
 
     def test_those_of_a_verified_run_are_dropped(
         self, either: Ledger, run_record: Runs, verdict_record: Verdicts, picture: Picture

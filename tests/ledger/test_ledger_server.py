@@ -16,7 +16,7 @@ from guardrail.errors import LedgerError
 from guardrail.ledger.database import Purpose
 from guardrail.ledger.ledger import Ledger
 from guardrail.ledger.opening import open_database
-from guardrail.ledger.records import BoundInput, CallRecord, OutcomeRecord, RunRecord, VerdictRecord
+from guardrail.ledger.records import BoundInput, CallRecord, OutcomeRecord, RunRecord, UserTurn, VerdictRecord
 from support.ledgers import connected, in_schema, schema_of, wait_until_blocked
 
 Runs = Callable[..., RunRecord]
@@ -244,6 +244,26 @@ class TestTransactions:
         deleting.join()
         assert deleted == [2]
         assert ledger.runs() == ()
+
+    def test_what_comes_after_a_refused_row_for_the_first_time_is_kept(
+        self, ledger: Ledger, run_record: Runs, outcome_record: Outcomes
+    ) -> None:
+        ledger.open_run(run_record())
+        ledger.record(outcome_record(1, run="never opened"))
+        ledger.record(UserTurn("r1", 1001.0))
+        ledger.record(BoundInput("r1", "order_id", "17"))
+        ledger.flush()
+        found = ledger.load_run("r1")
+        assert found is not None
+        assert (found.turns, found.inputs) == ((1001.0,), {"order_id": "17"})
+
+    def test_a_value_that_does_not_fit_is_refused_and_not_shown(
+        self, ledger: Ledger, run_record: Runs, call_record: Calls
+    ) -> None:
+        ledger.open_run(run_record())
+        with pytest.raises(LedgerError, match="holds a value that cannot be stored") as caught:
+            ledger.intend(call_record(1)._replace(started="s3cret"))  # type: ignore[arg-type]
+        assert "s3cret" not in f"{caught.value} {caught.value.__cause__}"
 
     def test_a_text_that_no_key_can_hold_is_refused_and_takes_no_other_with_it(
         self, ledger: Ledger, run_record: Runs, outcome_record: Outcomes

@@ -10,6 +10,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NoReturn
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
@@ -32,11 +33,13 @@ ignore_startup_parameters = options
 
 @contextmanager
 def pooler(server: str, folder: Path) -> Generator[str]:
-    """The URL of a server by way of a pooler; where there is none on this machine, the test is skipped."""
+    """The URL of a server by way of a pooler; where there can be none, the test is skipped, but not in CI."""
     program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-    if program is None:
-        pytest.skip("needs pgbouncer")
     found = conninfo_to_dict(server)
+    if program is None:
+        _skip("needs pgbouncer")
+    if os.geteuid() == 0 and str(found.get("host", "")).startswith("/"):
+        _skip("needs a PostgreSQL that pgbouncer can reach as a user who may do little")
     with socket.create_server(("127.0.0.1", 0)) as free:
         own = free.getsockname()[1]
     names = {"host": found.get("host") or "127.0.0.1", "port": found.get("port") or 5432, "user": found["user"]}
@@ -52,6 +55,12 @@ def pooler(server: str, folder: Path) -> Generator[str]:
     finally:
         process.terminate()
         process.wait()
+
+
+def _skip(reason: str) -> NoReturn:
+    if os.environ.get("GUARDRAIL_CI"):
+        pytest.fail(f"CI {reason}")
+    pytest.skip(reason)
 
 
 def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:

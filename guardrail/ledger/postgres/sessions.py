@@ -53,6 +53,7 @@ class Session:
     def __init__(self, conninfo: str, deadline: float) -> None:
         """Connect; each address is tried for at least two seconds."""
         try:
+            psycopg.capabilities.has_pipeline(check=True)
             self._connection = psycopg.Connection.connect(
                 conninfo,
                 connect_timeout=math.ceil(max(deadline - time.monotonic(), 1)),
