@@ -28,12 +28,17 @@ def corpus() -> Path:
     pytest.skip(reason)
 
 
-@pytest.fixture
-def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of an empty schema on a PostgreSQL server, for a role that may do everything."""
+@pytest.fixture(scope="session")
+def postgres_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a PostgreSQL of the tests' own is made if need be, the same for all processes of one run."""
     shared = tmp_path_factory.getbasetemp()
-    folder = (shared.parent if os.environ.get("PYTEST_XDIST_WORKER") else shared) / "postgres"
-    with empty_schema(postgres(folder)) as url:
+    return (shared.parent if os.environ.get("PYTEST_XDIST_WORKER") else shared) / "postgres"
+
+
+@pytest.fixture
+def postgres_url(postgres_folder: Path) -> Iterator[str]:
+    """The URL of an empty schema on a PostgreSQL server, for a role that may do everything."""
+    with empty_schema(postgres(postgres_folder)) as url:
         yield url
 
 

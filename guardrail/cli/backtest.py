@@ -35,6 +35,10 @@ def backtest(
         int | None, typer.Option("--jobs", metavar="N", min=1, help="Processes; as many as there are processors.")
     ] = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="Only so many runs.")] = None,
+    store: Annotated[
+        str | None,
+        typer.Option("--store", metavar="URL", help="Replay on this PostgreSQL or MariaDB, in a schema made for it."),
+    ] = None,
     runs: Annotated[bool, typer.Option("--runs", help="List every flagged run: its stop, its findings.")] = False,
     json: Json = False,
 ) -> None:
@@ -43,7 +47,7 @@ def backtest(
 
     tried = tried_policy(policy)
     with _progress() as progress:
-        report = backtest(folder, tried, jobs=jobs, limit=limit, progress=progress)
+        report = backtest(folder, tried, jobs=jobs, limit=limit, store=store, progress=progress)
     if json:
         flagged = {"flagged": [_flagged_json(run) for run in _flagged(report)]} if runs else {}
         print_json({**report.as_json(), **flagged})

@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator
 
+from guardrail.query.headers import header_name, header_text
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _ESCAPE = re.compile(r"~(?![01])")
 _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -39,7 +41,8 @@ def _ledger(text: str) -> str:
     return text
 
 
-def _pointer(text: str) -> str:
+def pointer(text: str) -> str:
+    """The text, which is a JSON pointer. Raises ValueError for any other."""
     if text and not text.startswith("/"):
         raise ValueError("must be a JSON pointer, which is empty or begins with /")
     if _ESCAPE.search(text):
@@ -77,7 +80,13 @@ Location: TypeAlias = Annotated[str, AfterValidator(_location)]
 LedgerPlace: TypeAlias = Annotated[str, AfterValidator(_ledger)]
 """Where a ledger lies: a path, `memory`, or the URL of a PostgreSQL database."""
 
-Pointer: TypeAlias = Annotated[str, AfterValidator(_pointer)]
+HeaderName: TypeAlias = Annotated[str, AfterValidator(header_name)]
+"""The name of an HTTP header that is not the store's own to set."""
+
+HeaderText: TypeAlias = Annotated[str, AfterValidator(header_text)]
+"""The value of an HTTP header."""
+
+Pointer: TypeAlias = Annotated[str, AfterValidator(pointer)]
 """A JSON pointer (RFC 6901); "" is the whole value."""
 
 Pattern: TypeAlias = Annotated[str, AfterValidator(_pattern)]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from guardrail.query.proved import Dialect
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -15,10 +17,10 @@ def _words(text: str) -> frozenset[str]:
 
 NODES: Final = _words("""
     Select Union Intersect Except Values Subquery With CTE TableAlias
-    From Join Lateral Where Group Having Order Ordered Limit Offset Fetch LimitOptions Distinct
+    From Join Lateral Unnest Where Group Having Order Ordered Limit Offset Fetch LimitOptions Distinct
     GroupingSets Cube Rollup Window WindowSpec Filter WithinGroup IgnoreNulls RespectNulls
-    Table Column Identifier Alias Aliases Star Placeholder Paren Tuple Var Kwarg
-    Literal National Boolean Null HexString BitString ByteString UnicodeString RawString Heredoc Introducer
+    Table Column Identifier Alias Star Placeholder Paren Tuple Var Kwarg
+    Literal Boolean Null HexString BitString ByteString UnicodeString RawString Heredoc Introducer
     And Or Xor Not Is EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ Between In Any All Exists
     Like ILike SimilarTo Glob Match Escape RegexpLike RegexpILike MatchAgainst Overlaps Collate
     Add Sub Mul Div IntDiv Mod Neg DPipe
@@ -27,12 +29,36 @@ NODES: Final = _words("""
     Array Bracket Slice ArrayContainsAll ArrayContainedBy ArrayOverlaps
     JSON JSONExtract JSONExtractScalar JSONBExtract JSONBExtractScalar JSONArrayContains JSONKeyValue
     JSONBContains JSONBContainsTopKey JSONBContainsAllTopKeys JSONBContainsAnyTopKeys JSONExtractQuote
+    IndexTableHint Distance Adjacent
+    JSONBPathExists JSONBDeleteAtPath JSONValue JSONSchema JSONColumnDef ColumnDef
     JSONPath JSONPathRoot JSONPathKey JSONPathSubscript JSONPathWildcard JSONPathSlice JSONPathRecursive
     CurrentDate CurrentTime CurrentTimestamp Localtime Localtimestamp
-    CurrentUser SessionUser CurrentRole CurrentCatalog CurrentSchema CurrentDatabase
+    CurrentUser SessionUser CurrentRole CurrentCatalog CurrentDatabase
     UtcDate UtcTime UtcTimestamp TsOrDsToTimestamp TsOrDsToDate
 """)
 """Kinds of syntax nodes (sqlglot's class names) that neither write, lock, call nor set anything."""
+
+MODIFIERS: Final = _words("STRAIGHT_JOIN SQL_NO_CACHE")
+"""MySQL's words after SELECT that only say how to look; `SQL_CALC_FOUND_ROWS` sets what the session answers next."""
+
+VALUES: Final[dict[Dialect, frozenset[str]]] = {
+    "sqlite": frozenset(),
+    "postgres": _words("user current_role system_user"),
+    "mysql": _words("utc_date utc_time utc_timestamp current_role"),
+}
+"""Words that a server takes for a value where the parser takes them for a column."""
+
+SEQUENCES: Final = _words("nextval currval")
+"""Columns of a sequence that MariaDB counts on, or looks up, with `sql_mode` ORACLE, even in quotes."""
+
+AGGREGATES: Final = _words("""
+    any_value approx_count_distinct array_agg avg bit_and bit_or bit_xor bool_and bool_or corr count covar_pop
+    covar_samp every group_concat json_agg json_array_agg json_arrayagg json_group_array json_group_object
+    json_object_agg json_objectagg jsonb_agg jsonb_group_array jsonb_group_object jsonb_object_agg max median min mode
+    percentile percentile_cont percentile_disc range_agg regr_count regr_intercept regr_r2 regr_slope std stddev
+    stddev_pop stddev_samp string_agg sum total var_pop var_samp variance
+""")
+"""Functions of several rows, which make no condition of one."""
 
 _COMMON: Final = """
     abs acos asin atan atan2 avg cast ceil ceiling coalesce concat concat_ws cos count cume_dist degrees dense_rank
@@ -54,13 +80,13 @@ _SQLITE: Final = """
 """
 
 _POSTGRES: Final = """
-    age any_value array_agg array_append array_cat array_dims array_fill array_length array_lower array_ndims
+    age all any_value array array_agg array_append array_cat array_dims array_fill array_length array_lower array_ndims
     array_position array_positions array_prepend array_remove array_replace array_to_json array_to_string
     array_upper ascii bit_and bit_length bit_or bit_xor bool_and bool_or btrim cardinality cbrt char_length
     character_length chr clock_timestamp convert_from convert_to corr cot covar_pop covar_samp
-    current_database current_schema date date_bin date_part date_trunc decode div encode every
+    current_database date date_bin date_part date_trunc decode div encode every
     extract format gcd gen_random_uuid generate_series generate_subscripts get_bit get_byte greatest
-    grouping hash_record_extended hashtext hashtextextended host initcap isfinite
+    grouping hash_record_extended hashtext hashtextextended host int4range int8range isempty isfinite
     json_agg json_array_elements json_array_elements_text json_array_length json_build_array
     json_build_object json_each json_each_text json_extract_path json_extract_path_text json_object
     json_object_agg json_object_keys json_strip_nulls json_to_record json_to_recordset json_typeof
@@ -74,7 +100,7 @@ _POSTGRES: Final = """
     phraseto_tsquery position quote_ident quote_literal quote_nullable random regexp_count regexp_instr
     regexp_like regexp_match regexp_matches regexp_replace regexp_split_to_array regexp_split_to_table
     regexp_substr regr_count regr_intercept regr_r2 regr_slope repeat reverse right row row_to_json rpad scale
-    set_masklen sha224 sha256 sha384 sha512 similarity split_part starts_with statement_timestamp stddev
+    set_masklen sha224 sha256 sha384 sha512 similarity some split_part starts_with statement_timestamp stddev
     stddev_pop stddev_samp string_agg string_to_array string_to_table strpos timeofday to_ascii to_char to_date
     to_hex to_json to_jsonb to_number to_timestamp to_tsquery to_tsvector transaction_timestamp translate trunc
     ts_rank unistr unnest upper_inf uuid_generate_v4 var_pop var_samp variance websearch_to_tsquery width_bucket
@@ -87,12 +113,12 @@ _MYSQL: Final = """
     dayofmonth dayofweek dayofyear elt export_set extract field find_in_set format from_base64 from_days
     from_unixtime greatest group_concat grouping hex hour if ifnull inet_aton inet_ntoa insert instr isnull
     json_array json_array_append json_array_insert json_arrayagg json_contains json_contains_path
-    json_depth json_extract json_insert json_keys json_length json_merge_patch json_merge_preserve json_object
-    json_objectagg json_overlaps json_pretty json_quote json_remove json_replace json_search json_set
-    json_type json_unquote json_valid json_value last_day lcase least left localtime localtimestamp locate
-    log10 log2 lpad make_set makedate maketime md5 microsecond mid minute month monthname now nvl oct
-    octet_length ord period_add period_diff position quarter quote rand regexp_instr regexp_like regexp_replace
-    regexp_substr repeat reverse right rpad sec_to_time second sha sha1 sha2 soundex space std stddev stddev_pop
+    json_depth json_exists json_extract json_insert json_keys json_length json_merge_patch json_merge_preserve json_object
+    json_objectagg json_overlaps json_pretty json_query json_quote json_remove json_replace json_search json_set
+    json_table json_type json_unquote json_valid json_value last_day lcase least left localtime localtimestamp locate
+    log10 log2 lpad make_set makedate maketime md5 median microsecond mid minute month monthname now nvl oct
+    octet_length ord percentile_cont percentile_disc period_add period_diff position quarter quote rand regexp_instr regexp_like regexp_replace
+    regexp_substr repeat reverse right row rpad sec_to_time schema second sha sha1 sha2 soundex space std stddev stddev_pop
     stddev_samp str_to_date strcmp subdate substring_index subtime sysdate time time_format time_to_sec timediff
     timestamp timestampadd timestampdiff to_base64 to_char to_days to_seconds truncate ucase unhex
     unix_timestamp utc_date utc_time utc_timestamp uuid uuid_to_bin var_pop var_samp variance version week

@@ -5,11 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,9 +22,11 @@ from guardrail.declare.expressions import compile_expression
 from guardrail.declare.patterns import tool_for
 from guardrail.declare.policies import Policy
 from guardrail.declare.tools import CelRequirement, Requirement, SqlRequirement, Tool
-from guardrail.recorded.database import RecordedConnection, RecordedDatabase
+from guardrail.recorded.database import RecordedDatabase
+from guardrail.recorded.engines import connect
 from guardrail.recorded.expected import STORE, contract
 from guardrail.recorded.format import RecordedCall, RecordedRun, RecordedRunsError, RecordedTask, Recording, read
+from guardrail.recorded.places import place
 from guardrail.run.guard import Guard
 
 
@@ -113,13 +116,15 @@ def backtest(
     *,
     jobs: int | None = None,
     limit: int | None = None,
+    store: str | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> BacktestReport:
-    """Replay the runs of a folder; raises `RecordedRunsError` and `ConfigurationError`.
+    """Replay the runs of a folder; raises `RecordedRunsError`, `ConfigurationError` and `StoreError`.
 
     Of a configuration, the policy, the sentences and the tools are tried. Effects are those of the recording where
     none are declared; preconditions that ask a store or speak of the run's inputs are left out, as a recording has
-    neither. `jobs` is the number of processes (default: one a processor), `limit` replays only so many runs;
+    neither. `store` is the URL of a PostgreSQL or MariaDB server to replay on, each process in a schema or database of its
+    own, which is made and dropped (default: SQLite files). `jobs` is the number of processes (default: one a processor), `limit` replays only so many runs;
     `progress` is called with how many of how many runs are done.
     """
     started = time.perf_counter()
@@ -127,7 +132,7 @@ def backtest(
     tried = policy if isinstance(policy, Configuration) else Configuration(policy=policy)
     runs = recording.runs[:limit]
     replayed: list[Replayed] = []
-    for results in _played(recording, folder, tried, _groups(runs), jobs or os.cpu_count() or 1):
+    for results in _played(recording, folder, tried, store, _groups(runs), jobs or os.cpu_count() or 1):
         replayed.extend(results)
         progress(len(replayed), len(runs))
     order = {run.run_id: number for number, run in enumerate(runs)}
@@ -145,17 +150,28 @@ def _groups(runs: Iterable[RecordedRun]) -> list[list[RecordedRun]]:
 
 
 def _played(
-    recording: Recording, folder: Path, tried: Configuration, groups: list[list[RecordedRun]], jobs: int
+    recording: Recording,
+    folder: Path,
+    tried: Configuration,
+    store: str | None,
+    groups: list[list[RecordedRun]],
+    jobs: int,
 ) -> Iterator[list[Replayed]]:
-    with TemporaryDirectory(prefix="guardrail-") as scratch:
-        if jobs == 1 or len(groups) <= 1:
-            yield from map(_Player(recording, tried, Path(scratch)).play, groups)
+    jobs = min(jobs, len(groups)) or 1
+    with TemporaryDirectory(prefix="guardrail-") as scratch, ExitStack() as made:
+        places = [made.enter_context(place(store, Path(scratch), number)) for number in range(jobs)]
+        if jobs == 1:
+            with closing(_Player(recording, tried, places[0])) as player:
+                yield from map(player.play, groups)
             return
         # Fresh interpreters: a copy of this one might hold a lock of another thread's. They read the folder
         # themselves, so that little is sent to them.
         context = multiprocessing.get_context("spawn")
+        free = context.SimpleQueue()
+        for url in places:
+            free.put(url)
         named = [[run.run_id for run in group] for group in groups]
-        with ProcessPoolExecutor(jobs, context, _start, (folder, tried, scratch)) as pool:
+        with ProcessPoolExecutor(jobs, context, _start, (folder, tried, free)) as pool:
             yield from pool.map(_play, named, chunksize=max(1, len(named) // (jobs * 8)))
 
 
@@ -163,13 +179,11 @@ _worker: tuple[_Player, Mapping[str, RecordedRun]] | None = None
 """What a worker process plays with: a player, and the runs by id."""
 
 
-def _start(folder: Path, tried: Configuration, scratch: str) -> None:
+def _start(folder: Path, tried: Configuration, free: SimpleQueue[str]) -> None:
     global _worker
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches every process: those that only help say nothing
-    own = Path(scratch) / str(os.getpid())
-    own.mkdir()
     recording = read(folder)
-    _worker = _Player(recording, tried, own), {run.run_id: run for run in recording.runs}
+    _worker = _Player(recording, tried, free.get()), {run.run_id: run for run in recording.runs}
 
 
 def _play(named: list[str]) -> list[Replayed]:
@@ -179,39 +193,44 @@ def _play(named: list[str]) -> list[Replayed]:
 
 
 class _Player:
-    """Plays runs in a folder of its own."""
+    """Plays runs on a database of its own, which `url` leads to."""
 
-    def __init__(self, recording: Recording, tried: Configuration, folder: Path) -> None:
+    def __init__(self, recording: Recording, tried: Configuration, url: str) -> None:
         self._recording = recording
         self._tried = tried
         self._tools = _tools(tried.tools, recording.effects)
-        self._folder = folder
+        self._url = url
+        self._engine = connect(url)
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._engine.connection.close()
 
     def play(self, runs: list[RecordedRun]) -> list[Replayed]:
-        """Replay the runs of one task, each on a fresh copy of its database."""
+        """Replay the runs of one task."""
         task = self._recording.tasks[runs[0].task_id]
-        database = self._database(task, runs)
+        changes = [*task.expected_changes, *(c for run in runs for call in run.calls for c in call.changes)]
+        database = RecordedDatabase(self._engine, self._recording.tables_of(task), changes)
         with self._guard(task) as guard:
-            return [self._replay(guard, database, run) for run in runs]
+            replayed = [self._replay(guard, database, run) for run in runs]
+        database.drop()
+        return replayed
 
     def _replay(self, guard: Guard, database: RecordedDatabase, run: RecordedRun) -> Replayed:
-        connection = database.copy(self._folder / "run.db")
-        try:
-            with guard.run("task", stores={STORE: str(connection.path)}) as guarded:
-                turn = run.calls[0].turn if run.calls else None
-                for call in run.calls:
-                    if call.turn != turn:
-                        turn = call.turn
-                        guarded.user_turn()
-                    tool = _Tool(call, connection)
-                    guarded.call(call.tool, call.args, tool)
-                    if tool.error is not None:
-                        raise RecordedRunsError(
-                            f"{self._recording.name}: run {run.run_id}: a change recorded of {call.tool} cannot be "
-                            f"made: {tool.error}"
-                        ) from tool.error
-        finally:
-            connection.close()
+        with guard.run("task") as guarded:
+            turn = run.calls[0].turn if run.calls else None
+            for call in run.calls:
+                if call.turn != turn:
+                    turn = call.turn
+                    guarded.user_turn()
+                tool = _Tool(call, database, self._engine.errors)
+                guarded.call(call.tool, call.args, tool)
+                if tool.error is not None:
+                    raise RecordedRunsError(
+                        f"{self._recording.name}: run {run.run_id}: a change recorded of {call.tool} cannot be "
+                        f"made: {tool.error}"
+                    ) from tool.error
+        database.put_back()
         verdict = guarded.verdict
         assert verdict is not None
         return Replayed(
@@ -229,7 +248,7 @@ class _Player:
         own = {
             "include": (),
             "mode": "observe",
-            "stores": {STORE: StoreDeclaration(url=f"sqlite:///{self._folder / 'run.db'}")},
+            "stores": {STORE: StoreDeclaration(url=self._url, timeout="60s")},
             "tools": self._tools,
             "tasks": {"task": contract(task, self._recording.tables_of(task))},
             "ledger": "memory",
@@ -237,25 +256,20 @@ class _Player:
         }
         return Guard(self._tried.model_copy(update=own))
 
-    def _database(self, task: RecordedTask, runs: list[RecordedRun]) -> RecordedDatabase:
-        path = self._folder / "initial.db"
-        path.unlink(missing_ok=True)
-        changes = [*task.expected_changes, *(c for run in runs for call in run.calls for c in call.changes)]
-        return RecordedDatabase(path, self._recording.tables_of(task), changes)
-
 
 class _Tool:
     """A recorded call as a tool: it makes the recorded changes and returns the recorded result."""
 
-    def __init__(self, call: RecordedCall, connection: RecordedConnection) -> None:
+    def __init__(self, call: RecordedCall, database: RecordedDatabase, errors: type[Exception]) -> None:
         self._call = call
-        self._connection = connection
-        self.error: sqlite3.Error | None = None
+        self._database = database
+        self._errors = errors
+        self.error: Exception | None = None
 
     def __call__(_self, /, **args: object) -> object:
         try:
-            _self._connection.apply(_self._call.changes)
-        except sqlite3.Error as error:
+            _self._database.apply(_self._call.changes)
+        except _self._errors as error:
             _self.error = error
         return _self._call.result
 

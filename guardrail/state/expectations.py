@@ -56,7 +56,7 @@ def unsettled(verified: Verified) -> bool:
     What nobody asked for does not go away by waiting (design, rule 15).
     """
     kinds = {finding.kind for finding in verified.findings if not finding.warning}
-    return not kinds.isdisjoint(("missing_change", "wrong_value"))
+    return not kinds.isdisjoint(("missing_change", "wrong_value", "check_failed"))
 
 
 def keys_wanted(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from guardrail.calls import Finding, FindingKind
-from guardrail.declare.pointers import MISSING
+from guardrail.pointers import MISSING
 from guardrail.state.differences import Change
 from guardrail.state.documents import Difference
 from guardrail.state.unknown import UNKNOWN

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from guardrail.calls import Finding, FindingKind
-from guardrail.declare.pointers import MISSING
 from guardrail.declare.values import Anything, Generated, Value
 from guardrail.pictures import Key
+from guardrail.pointers import MISSING
 from guardrail.state.comparison import Incomparable
 from guardrail.state.contract import Expected
 from guardrail.state.differences import Change, is_changed

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Final, Generic, TypeVar
 
+from guardrail.errors import StoreError
+
 C = TypeVar("C")
+
+MOST: Final = 10
+"""How many connections of a store are in use at most, in each event loop and outside of them."""
+BUSY: Final = f"all of its {MOST} connections were in use; raise the timeout, or let fewer runs look at it at once"
 
 MOST_IDLE: Final = 4
 LONGEST: Final = 60.0
@@ -53,3 +61,33 @@ class Idle(Generic[C]):
         if self._process != os.getpid():
             _inherited.extend(self._waiting)
             self._process, self._waiting = os.getpid(), []
+
+
+class Kept(Generic[C]):
+    """Connections of a store's own, opened when they are needed and kept for the next look. For several threads."""
+
+    def __init__(self, connect: Callable[[], C], close: Callable[[C], object], is_usable: Callable[[C], bool]) -> None:
+        self._connect = connect
+        self._close = close
+        self._is_usable = is_usable
+        self._idle = Idle(close)
+        self._gate = threading.BoundedSemaphore(MOST)
+
+    @contextmanager
+    def lent(self, patience: float) -> Generator[tuple[C, bool]]:
+        """A connection, and whether it was in use before. Raises `StoreError` where none is free in so many seconds."""
+        if not self._gate.acquire(timeout=patience):
+            raise StoreError(BUSY)
+        try:
+            kept = self._idle.take()
+            connection = self._connect() if kept is None else kept
+            try:
+                yield connection, kept is not None
+            finally:
+                (self._idle.give if self._is_usable(connection) else self._close)(connection)
+        finally:
+            self._gate.release()
+
+    def close(self) -> None:
+        """Close those that are not in use."""
+        self._idle.clear()

@@ -44,10 +44,6 @@ class Source(Protocol[C_co]):
         """A connection to oneself, by blocking. Raises the driver's errors, or `StoreError`."""
         ...
 
-    def alease(self, patience: float) -> AbstractAsyncContextManager[Lease[C_co]]:
-        """The same by awaiting."""
-        ...
-
     def for_run(self) -> Source[C_co]:
         """The source as one run sees it."""
         ...
@@ -57,11 +53,24 @@ class Source(Protocol[C_co]):
         ...
 
 
+class AsyncSource(Source[C_co], Protocol[C_co]):
+    """A source of a driver that can wait for its server without blocking."""
+
+    def alease(self, patience: float) -> AbstractAsyncContextManager[Lease[C_co]]:
+        """A connection to oneself, by awaiting; otherwise as `lease`."""
+        ...
+
+    def for_run(self) -> AsyncSource[C_co]:
+        """See `Source`."""
+        ...
+
+
 class Factory(Generic[C]):
     """The user's own way to a database: called for every look, it answers a URL, a pool, or a new connection.
 
     So credentials may change and every tenant may have a database. A URL's connections are kept; a new connection is
-    closed after the look by the source that `opened` makes of it.
+    closed after the look by the source that `opened` makes of it. Only if these sources are such can it be leased from
+    by awaiting.
     """
 
     is_async = None
@@ -90,10 +99,10 @@ class Factory(Generic[C]):
         made = self._made()
         if inspect.isawaitable(made):
             made = await _awaited(cast("Awaitable[object]", made))
-        async with self._source(made).alease(patience) as lease:
+        async with cast("AsyncSource[C]", self._source(made)).alease(patience) as lease:
             yield lease
 
-    def for_run(self) -> Source[C]:
+    def for_run(self) -> AsyncSource[C]:
         """See `Source`."""
         return _Pinned(self)
 
@@ -142,7 +151,7 @@ class _Pinned(Generic[C]):
             self._check(lease.place)
             yield lease
 
-    def for_run(self) -> Source[C]:
+    def for_run(self) -> AsyncSource[C]:
         """See `Source`."""
         return _Pinned(self._factory)
 

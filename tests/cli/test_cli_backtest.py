@@ -278,7 +278,7 @@ def test_ctrl_c_ends_a_backtest_and_its_processes_quietly(corpus: Path, tmp_path
         stderr=subprocess.PIPE,
         start_new_session=True,
     ) as running:
-        while running.poll() is None and len(list(scratch.glob("guardrail-*/*/initial.db"))) < 2:
+        while running.poll() is None and len(list(scratch.glob("guardrail-*/*.db"))) < 2:
             time.sleep(0.01)
         os.killpg(running.pid, signal.SIGINT)
         out, err = running.communicate(timeout=60)

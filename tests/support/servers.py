@@ -104,17 +104,26 @@ def mariadb() -> str:
     return MARIADB
 
 
-def connect_mariadb(url: str, user: str | None = None) -> pymysql.Connection:
-    """A connection that commits each statement, as the URL's user or another."""
+def connect_mariadb(url: str, user: str | None = None, **options: Any) -> pymysql.Connection:
+    """A connection that commits each statement, as the URL's user or another; `options` are PyMySQL's."""
     parts = urlsplit(url)
-    return pymysql.connect(
-        host=parts.hostname,
-        port=parts.port or 3306,
-        user=user or parts.username,
-        password=parts.password or "",
-        database=parts.path.strip("/") or None,
-        autocommit=True,
-    )
+    where: dict[str, Any] = {
+        "host": parts.hostname,
+        "port": parts.port or 3306,
+        "user": user or parts.username,
+        "password": parts.password or "",
+        "database": parts.path.strip("/") or None,
+        "autocommit": True,
+    }
+    return pymysql.connect(**{**where, **options})
+
+
+def execute_on_mariadb(url: str, *statements: str) -> tuple[Any, ...]:
+    """Carry out statements, each committed; the rows of the last."""
+    with closing(connect_mariadb(url)) as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+        return tuple(cursor.fetchall())
 
 
 @contextmanager

@@ -21,21 +21,16 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
 from guardrail.errors import StoreError
-from guardrail.stores.idle import Idle
+from guardrail.stores.idle import BUSY, MOST, Idle, Kept
 from guardrail.stores.postgres.values import exactly
-from guardrail.stores.sources import Factory, Lease, Place, Source
+from guardrail.stores.sources import AsyncSource, Factory, Lease, Place
 
 Sync: TypeAlias = Connection[Any]
 Async: TypeAlias = AsyncConnection[Any]
 Either: TypeAlias = Sync | Async
 
-MOST: Final = 10
-"""How many connections a store has at most, in each event loop and outside of them."""
 
-_BUSY: Final = f"all of its {MOST} connections were in use; raise the timeout, or give a pool of your own"
-
-
-def source(where: object, timeout: float) -> Source[Either]:
+def source(where: object, timeout: float) -> AsyncSource[Either]:
     """Where the connections come from: a URL, a connection, a pool, or a factory. Raises `StoreError`."""
     if isinstance(where, str):
         return Url(where, timeout)
@@ -48,7 +43,7 @@ def source(where: object, timeout: float) -> Source[Either]:
     raise StoreError(f"{type(where).__name__} is neither a URL, nor a psycopg connection, a pool, or a factory of one")
 
 
-def _made(made: object, timeout: float) -> Source[Either]:
+def _made(made: object, timeout: float) -> AsyncSource[Either]:
     """What a factory answered as a source; a new connection is for one look."""
     return New(cast("Any", made)) if isinstance(made, Connection | AsyncConnection) else source(made, timeout)
 
@@ -61,24 +56,14 @@ class Url:
     def __init__(self, url: str, timeout: float) -> None:
         """Raises `StoreError` for a text that is no such URL; it is not shown, as it may hold a password."""
         self._conninfo = _conninfo(url, timeout)
-        self._idle: Idle[Sync] = Idle(Connection.close)
-        self._gate = threading.BoundedSemaphore(MOST)
+        self._kept: Kept[Sync] = Kept(self._connected, Connection.close, _is_usable)
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _InLoop] = WeakKeyDictionary()
 
     @contextmanager
     def lease(self, patience: float) -> Generator[Lease[Sync]]:
         """See `Source`."""
-        if not self._gate.acquire(timeout=patience):
-            raise StoreError(_BUSY)
-        try:
-            kept = self._idle.take()
-            connection = kept or self._connected()
-            try:
-                yield Lease(connection, _place(connection), kept is not None)
-            finally:
-                (self._idle.give if _is_usable(connection) else Connection.close)(connection)
-        finally:
-            self._gate.release()
+        with self._kept.lent(patience) as (connection, used):
+            yield Lease(connection, _place(connection), used)
 
     @asynccontextmanager
     async def alease(self, patience: float) -> AsyncGenerator[Lease[Async]]:
@@ -87,7 +72,7 @@ class Url:
         try:
             await asyncio.wait_for(here.gate.acquire(), patience)
         except TimeoutError:
-            raise StoreError(_BUSY) from None
+            raise StoreError(BUSY) from None
         try:
             kept = here.idle.take()
             connection = kept or await self._aconnected()
@@ -104,7 +89,7 @@ class Url:
 
     def close(self) -> None:
         """See `Source`."""
-        self._idle.clear()
+        self._kept.close()
         for here in self._loops.values():
             here.idle.clear()
 

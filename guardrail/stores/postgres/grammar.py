@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
-from guardrail.query.binding import bind
-from guardrail.query.proof import Dialect, Query
+from guardrail.query.binding import bind_in_order
+from guardrail.query.proof import Dialect
 from guardrail.stores import looks
 from guardrail.stores.looks import Described, Result, Scope, Statement, Take
 from guardrail.stores.postgres.types import Column, quoted, quoted_table
@@ -79,7 +79,7 @@ class PostgresGrammar:
 
     def ask(self, question: Ask, most: int) -> Statement:
         """See `Grammar`."""
-        return Statement(question.query.rendered, _bound(question.query, question.values), most)
+        return Statement(question.query.rendered, bind_in_order(question.query, question.values), most)
 
     def names(self) -> Statement:
         """See `Grammar`: the tables that the search path shows, without partitions and what extensions brought."""
@@ -113,7 +113,7 @@ class PostgresGrammar:
         values: list[object] = []
         if scope.where is not None:
             conditions.append(f"({scope.where.rendered})")
-            values += _bound(scope.where, scope.values)
+            values += bind_in_order(scope.where, scope.values)
         for column, value in scope.key:
             if value is None:
                 conditions.append(f"{quoted(column.name)} IS NULL")
@@ -124,8 +124,3 @@ class PostgresGrammar:
         if conditions:
             sql += f" WHERE {' AND '.join(conditions)}"
         return Statement(f"{sql} LIMIT {most + 1:d}", values, most, take, binary=True)
-
-
-def _bound(query: Query, values: Mapping[str, object]) -> list[object]:
-    bound = bind(query, values)
-    return [bound[name] for name in query.parameters]

@@ -19,7 +19,7 @@ from guardrail.stores.postgres.faults import is_away, reason
 from guardrail.stores.postgres.grammar import PostgresGrammar, opening
 from guardrail.stores.postgres.positions import PostgresPositions
 from guardrail.stores.postgres.remarks import remarks
-from guardrail.stores.sources import Lease, Source
+from guardrail.stores.sources import AsyncSource, Lease
 from guardrail.stores.store import Question, Remark
 from guardrail.threads import in_thread
 
@@ -29,7 +29,7 @@ class PostgresStore:
 
     dialect: Dialect = "postgres"
 
-    def __init__(self, name: str, source: Source[Either], timeout: float) -> None:
+    def __init__(self, name: str, source: AsyncSource[Either], timeout: float) -> None:
         self.name = name
         self.positions = PostgresPositions()
         self._source = source
