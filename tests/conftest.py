@@ -51,8 +51,8 @@ def mariadb_url() -> Iterator[str]:
 
 
 @pytest.fixture
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+def database(request: pytest.FixtureRequest, tmp_path: Path, postgres_folder: Path) -> Iterator[Database]:
     """An empty database: a SQLite file, or what `on_every_database` says."""
     kind: Kind = getattr(request, "param", "sqlite")
-    with opened(kind, tmp_path, lambda server: request.getfixturevalue(f"{server}_url")) as made:
+    with opened(kind, tmp_path, postgres_folder) as made:
         yield made

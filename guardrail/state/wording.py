@@ -28,12 +28,15 @@ from guardrail.declare.values import (
     is_list,
     is_object,
 )
-from guardrail.state.comparison import Comparison, Incomparable, is_sealed
+from guardrail.state.comparison import Incomparable, is_sealed
 from guardrail.state.matching import Cell, number_after
 from guardrail.state.unknown import UNKNOWN
 
 LONGEST = 80
 """How many characters of a value are shown."""
+
+DEEPEST = 20
+"""How many levels of a document are shown."""
 
 REDACTED = "[redacted]"
 
@@ -82,13 +85,13 @@ def show_row(row: Mapping[str, object]) -> str:
     return ", ".join([*shown, f"and {more} more"] if more > 0 else shown)
 
 
-def describe(value: Value, names: frozenset[str], cell: Cell | None = None, how: Comparison | None = None) -> object:
+def describe(value: Value, names: frozenset[str], cell: Cell | None = None) -> object:
     """What is expected: the plain value, the number a relative expectation comes to, or words for a form.
 
-    What stands under `names` is left out. `how` the column compares tells whether a text stands for a number.
+    What stands under `names` is left out.
     """
     if isinstance(value, Given):
-        return redacted(_in_column(value.value, how), names)
+        return redacted(value.value, names)
     try:
         return (
             number_after(value, cell)
@@ -97,14 +100,6 @@ def describe(value: Value, names: frozenset[str], cell: Cell | None = None, how:
         )
     except Incomparable:
         return Words(_words(value, names))
-
-
-def _in_column(value: object, how: Comparison | None) -> object:
-    """The value; the number that a text is in a column of numbers."""
-    if not isinstance(value, str) or how is None or how.kind not in ("integer", "decimal", "float"):
-        return value
-    number = how.number(value)
-    return value if number is None else number
 
 
 class Words(str):
@@ -169,12 +164,26 @@ def _whole(value: object) -> str:
             return value.isoformat()
         case bytes():
             return f"0x{value.hex()}"
+        case Decimal() if value.is_finite() and abs(value.adjusted()) < LONGEST:
+            return f"{value:f}"
         case int() | float() | Decimal() | UUID() | timedelta():
             return str(value)
         case _ if is_object(value) or is_list(value):
-            return json.dumps(value, default=_whole, ensure_ascii=False)
+            return _document(value)
         case _:
             return repr(value).replace("\n", " ")
+
+
+def _document(value: object, depth: int = 0) -> str:
+    """A document as JSON, its names in order."""
+    if depth > DEEPEST:
+        return "…"
+    if is_object(value):
+        inner = (f"{_document(name)}: {_document(value[name], depth + 1)}" for name in sorted(value, key=str))
+        return f"{{{', '.join(inner)}}}"
+    if is_list(value):
+        return f"[{', '.join(_document(item, depth + 1) for item in value)}]"
+    return json.dumps(value, ensure_ascii=False) if value is None or type(value) is str else _whole(value)
 
 
 def _type(value: object) -> str:

@@ -21,7 +21,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from support.servers import connect_mariadb, empty_database, empty_schema
+from support.servers import connect_mariadb, empty_database, empty_schema, mariadb, postgres
 
 Kind: TypeAlias = Literal["sqlite", "postgres", "mariadb"]
 KINDS: Final[tuple[Kind, ...]] = ("sqlite", "postgres", "mariadb")
@@ -201,7 +201,10 @@ class PostgresDatabase(_OnServer):
 
     @contextmanager
     def beside(self) -> Generator[Database]:
-        with empty_schema(self.url.partition("options=")[0].rstrip("?&")) as url, closing(PostgresDatabase(url)) as made:
+        with (
+            empty_schema(self.url.partition("options=")[0].rstrip("?&")) as url,
+            closing(PostgresDatabase(url)) as made,
+        ):
             yield made
 
 
@@ -226,13 +229,17 @@ class MariadbDatabase(_OnServer):
 
 
 @contextmanager
-def opened(kind: Kind, folder: Path, server: Callable[[Kind], str]) -> Generator[Database]:
-    """An empty database of a kind; `server` gives the URL of an empty one on a server."""
-    if kind == "sqlite":
-        yield SqliteDatabase(folder / "shop.db")
-        return
-    with closing((PostgresDatabase if kind == "postgres" else MariadbDatabase)(server(kind))) as made:
-        yield made
+def opened(kind: Kind, folder: Path, server: Path) -> Generator[Database]:
+    """An empty database of a kind: SQLite's in `folder`; `server` is where a PostgreSQL is made if there is none."""
+    match kind:
+        case "sqlite":
+            yield SqliteDatabase(folder / "shop.db")
+        case "postgres":
+            with empty_schema(postgres(server)) as url, closing(PostgresDatabase(url)) as made:
+                yield made
+        case "mariadb":
+            with empty_database(mariadb()) as url, closing(MariadbDatabase(url)) as made:
+                yield made
 
 
 def _for_sqlite(value: object) -> object:
