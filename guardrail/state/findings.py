@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from guardrail.calls import Finding, FindingKind
@@ -25,7 +25,7 @@ class Reporter:
     in which form their values are shown.
     """
 
-    secret: frozenset[str] = frozenset()
+    secret: Container[str] = frozenset[str]()
     concealed: frozenset[tuple[str, str]] = frozenset()
     how: Mapping[str, Mapping[str, Comparison]] = field(default_factory=dict[str, Mapping[str, Comparison]])
 
@@ -154,7 +154,7 @@ class Reporter:
     def _value(self, table: str, column: str, value: object) -> object:
         """A value as it may be shown: `column` may be followed by a pointer into its document."""
         names = column.split("/")
-        if (table, names[0]) in self.concealed or not self.secret.isdisjoint(names):
+        if (table, names[0]) in self.concealed or any(name in self.secret for name in names):
             return REDACTED
         how = self.how.get(table, {}).get(column)
         return redacted(value if how is None else presented(value, how), self.secret)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from uuid import UUID
@@ -41,25 +41,25 @@ DEEPEST = 20
 REDACTED = "[redacted]"
 
 
-def redacted(value: object, names: frozenset[str]) -> object:
+def redacted(value: object, names: Container[str]) -> object:
     """The value without what stands under these names of its documents, and without what was not kept."""
     if is_object(value):
-        return {name: REDACTED if name in names else redacted(item, names) for name, item in value.items()}
+        return {name: REDACTED if str(name) in names else redacted(item, names) for name, item in value.items()}
     if is_list(value):
         return [redacted(item, names) for item in value]
-    if isinstance(value, str) and names and value[:1] in ("{", "["):
+    if isinstance(value, str) and value[:1] in ("{", "["):
         return _redacted_text(value, names)
     return REDACTED if is_sealed(value) else value
 
 
-def _redacted_text(text: str, names: frozenset[str]) -> object:
+def _redacted_text(text: str, names: Container[str]) -> object:
     """The document that a text is, if something in it is left out; else the text."""
     try:
         document: object = json.loads(text)
         left = redacted(document, names)
         return text if left == document else left
     except (ValueError, RecursionError):
-        return text if names.isdisjoint(re.findall(r"\w+", text)) else REDACTED
+        return REDACTED if any(word in names for word in re.findall(r"\w+", text)) else text
 
 
 def show(value: object) -> str:
@@ -85,7 +85,7 @@ def show_row(row: Mapping[str, object]) -> str:
     return ", ".join([*shown, f"and {more} more"] if more > 0 else shown)
 
 
-def describe(value: Value, names: frozenset[str], cell: Cell | None = None) -> object:
+def describe(value: Value, names: Container[str], cell: Cell | None = None) -> object:
     """What is expected: the plain value, the number a relative expectation comes to, or words for a form.
 
     What stands under `names` is left out.
@@ -108,7 +108,7 @@ class Words(str):
     __slots__ = ()
 
 
-def _words(value: Value, names: frozenset[str]) -> str:
+def _words(value: Value, names: Container[str]) -> str:
     match value:
         case Given(plain):
             return show(redacted(plain, names))
@@ -142,10 +142,11 @@ def _words(value: Value, names: frozenset[str]) -> str:
             )
 
 
-def _named(parts: Sequence[tuple[str, Value]], names: frozenset[str]) -> str:
+def _named(parts: Sequence[tuple[str, Value]], names: Container[str]) -> str:
     """The parts of a document by name or pointer."""
     return ", ".join(
-        f"{name}: {_words(part, names) if names.isdisjoint(name.split('/')) else REDACTED}" for name, part in parts
+        f"{name}: {REDACTED if any(part in names for part in name.split('/')) else _words(value, names)}"
+        for name, value in parts
     )
 
 

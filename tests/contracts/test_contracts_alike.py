@@ -23,6 +23,7 @@ class Stage:
         self._name = ""
         self._scenes: dict[Kind, Scene] = {}
         self._opening = ExitStack()
+        self._texts: dict[tuple[str, str], list[str]] = {}
 
     def play(self, name: str, agent: str, kind: Kind, mode: Mode) -> Outcome:
         """What a run of the agent comes to."""
@@ -34,6 +35,12 @@ class Stage:
             database = self._opening.enter_context(opened(kind, folder, self._server))
             self._scenes[kind] = self._opening.enter_context(closing(Scene(case(name), database, folder)))
         return self._scenes[kind].play(case(name).agents[agent], mode)
+
+    def texts(self, name: str, agent: str) -> list[str]:
+        """How the findings of a run on SQLite read."""
+        if (name, agent) not in self._texts:
+            self._texts[name, agent] = self.play(name, agent, "sqlite", "with").texts
+        return self._texts[name, agent]
 
     def close(self) -> None:
         """Close all scenes."""
@@ -64,8 +71,8 @@ def test_a_contract_judges_alike_on_every_database(stage: Stage, name: str, agen
         pytest.skip(declared.lacks[kind])
     outcome = stage.play(name, agent, kind, mode)
     assert outcome.findings == sorted(declared.findings)
-    assert (outcome.verdict.kind, outcome.verdict.alternative) == (declared.verdict, declared.alternative)
+    assert (outcome.verdict.kind, outcome.verdict.alternative) == (declared.comes_to, declared.alternative)
     assert outcome.refused == declared.refused
+    assert not [secret for secret in case(name).secrets if secret in repr(outcome.verdict)]
     if kind != "sqlite" and "sqlite" not in declared.lacks:
-        there = stage.play(name, agent, "sqlite", mode)
-        assert list(map(as_written, outcome.texts)) == list(map(as_written, there.texts))
+        assert list(map(as_written, outcome.texts)) == list(map(as_written, stage.texts(name, agent)))

@@ -15,7 +15,8 @@ An agent's `does` are its calls of guarded tools:
     - {tool: pay, args: {id: 17}, does: [...], answers: {id: 3}}
     - {later: [...]}                            written by somebody else, soon after the agent has ended
 
-`findings` are lines of `kind place key column`; a warning's begins with `warning:`. The verdict follows from them.
+`findings` are lines of `kind place key column`; a warning's begins with `warning:`. The verdict follows from
+them, if none is named.
 `lacks` names the databases that cannot hold such a state, each with the reason.
 """
 
@@ -91,11 +92,14 @@ class Agent(_Model):
     findings: Sequence[str] = ()
     alternative: str | None = None
     refused: int = 0
+    verdict: str = ""
     lacks: Mapping[str, str] = {}
 
     @property
-    def verdict(self) -> str:
-        """What the findings come to."""
+    def comes_to(self) -> str:
+        """The verdict that is named, else what the findings come to."""
+        if self.verdict:
+            return self.verdict
         kinds = {line.split()[0] for line in self.findings} - {"warning:"}
         if kinds - {"check_error"}:
             return "silent_failure"
@@ -145,7 +149,7 @@ def line_of(finding: Finding) -> str:
     """A finding without its values: `kind place key column`."""
     key = ",".join(f"{column}={value}" for column, value in finding.key.items())
     words = ("warning:" if finding.warning else "", finding.kind, finding.place, key, finding.column or "")
-    return " ".join(word for word in words if word)
+    return " ".join(word for word in words if word).rstrip()
 
 
 class Scene:
