@@ -28,7 +28,7 @@ def _concealed(
     for table, values, each in _said(contract):
         for column, value in values.items():
             for name, part in _origins(value, each):
-                if name in secret or part in secret or (tables.get(name), part) in found:
+                if name in secret or (part is not None and part in secret) or (tables.get(name), part) in found:
                     yield table, column
 
 
