@@ -23,7 +23,8 @@ def store_faults(name: str, store: StoreDeclaration) -> Iterator[Fault]:
     if store.dialect is None:
         yield Fault((*place, "url"), "has another scheme than sqlite, postgres, mysql, mariadb, http or https")
     for field in _OF_HTTP:
-        if store.dialect is not None and field in store.model_fields_set:
+        given = getattr(store, field) != StoreDeclaration.model_fields[field].default
+        if store.dialect is not None and given:
             yield Fault((*place, field), "speaks of an HTTP store, and the URL is that of a database")
 
 
