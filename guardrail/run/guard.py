@@ -69,7 +69,11 @@ class Guard:
         self._stores = dict(stores or {})
         self._base = base
         self._live = Live(configuration, self._stores, base)
-        self._ledger = Ledger(ledger_place(configuration, base))
+        try:
+            self._ledger = Ledger(ledger_place(configuration, base))
+        except LedgerError:
+            self._live.close()
+            raise
         self._telemetry = Telemetry(
             tracer_provider=tracer_provider,
             meter_provider=meter_provider,

@@ -49,6 +49,7 @@ class Live:
         }
         oversized = self._oversized()
         if oversized:
+            self.close()
             raise ConfigurationError(oversized)
         self.dialects: dict[str, Dialect | None] = {name: store.dialect for name, store in self.stores.items()}
         self._sentences = (*configuration.sentences, *bundled_sentences())

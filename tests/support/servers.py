@@ -135,7 +135,7 @@ def empty_schema(url: str) -> Generator[str]:
         try:
             yield f"{url}{'&' if '?' in url else '?'}options={quote(f'-csearch_path={name}')}"
         finally:
-            admin.execute(f"DROP SCHEMA {name} CASCADE".encode())
+            admin.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
 
 
 @contextmanager
@@ -147,4 +147,4 @@ def empty_database(url: str) -> Generator[str]:
         try:
             yield urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
         finally:
-            cursor.execute(f"DROP DATABASE {name}")
+            cursor.execute(f"DROP DATABASE IF EXISTS {name}")
