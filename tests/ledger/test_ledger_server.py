@@ -15,7 +15,9 @@ import pytest
 from guardrail.errors import LedgerError
 from guardrail.ledger.database import Purpose
 from guardrail.ledger.ledger import Ledger
+from guardrail.ledger.migrations import MIGRATIONS
 from guardrail.ledger.opening import open_database
+from guardrail.ledger.postgres.database import PostgresDatabase
 from guardrail.ledger.records import BoundInput, CallRecord, OutcomeRecord, RunRecord, UserTurn, VerdictRecord
 from support.ledgers import connected, in_schema, schema_of, wait_until_blocked
 
@@ -122,6 +124,12 @@ class TestTheSchema:
         ledger.intend(call_record(1, run="r2"))
         assert {summary.run.id for summary in ledger.runs()} == ({"r2", "other"} if replaced else {"r2"})
 
+    def test_is_brought_to_the_present_however_long_that_takes(self, place: str, run_record: Runs) -> None:
+        slow = PostgresDatabase(place, (*MIGRATIONS, ("SELECT pg_sleep(2)",)))
+        with closing(Ledger(slow, patience=0)) as ledger:
+            ledger.open_run(run_record())
+            assert [summary.run.id for summary in ledger.runs()] == ["r1"]
+
 
 class TestRoles:
     @pytest.fixture
@@ -176,6 +184,9 @@ class TestRoles:
         did(server, f"GRANT SELECT ON runs TO {role}")
         assert ledger.remarks() == ()  # the schema is closed to it
         did(server, f"GRANT USAGE ON SCHEMA {schema_of(place)} TO {role}")
+        (remark,) = ledger.remarks()
+        assert f"can be read or changed by {role}: revoke" in remark
+        did(server, f"REVOKE SELECT ON runs FROM {role}; GRANT SELECT ON runs TO PUBLIC")
         (remark,) = ledger.remarks()
         assert f"can be read or changed by {role}: revoke" in remark
         did(server, f"GRANT USAGE ON SCHEMA {schema_of(place)} TO PUBLIC; GRANT INSERT ON calls TO PUBLIC")

@@ -18,6 +18,7 @@ from guardrail.ledger.processes import this_process
 
 _LEAST: Final = 1.0  # seconds that an answer is waited for in any case
 _PATIENCE: Final = 5.0  # seconds that remarks are waited for
+_STEP: Final = 600.0  # seconds that a step of the schema may take
 _PAUSE: Final = 0.05  # seconds before the second try to get a connection or a lock; each further pause is twice as long
 
 _MARK: Final = "ledger_version"  # a table that tells a ledger from another application's schema, and its version
@@ -46,17 +47,20 @@ _PRESENT: Final = """CREATE FUNCTION present(presence bigint) RETURNS boolean LA
 $$"""
 
 _MAY_MAKE: Final = """SELECT NOT pg_is_in_recovery() AND CASE WHEN n.oid IS NULL
-        THEN has_database_privilege(current_database(), 'CREATE') ELSE has_schema_privilege(n.oid, 'CREATE, USAGE') END
+        THEN has_database_privilege(current_database(), 'CREATE')
+        ELSE has_schema_privilege(n.oid, 'CREATE') AND has_schema_privilege(n.oid, 'USAGE') END
     FROM (SELECT 1) one LEFT JOIN pg_catalog.pg_namespace n ON n.nspname = ?"""
 _MAY_WRITE: Final = """SELECT NOT pg_is_in_recovery() AND bool_and(has_table_privilege(c.oid, p.privilege))
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace,
         (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) p (privilege)
     WHERE n.nspname = ? AND c.relkind = 'r'"""
-_OTHERS: Final = """SELECT DISTINCT CASE g.grantee WHEN 0 THEN 'everyone' ELSE pg_get_userbyid(g.grantee) END
+# Whoever may use the schema and a table; 0 is everyone.
+_OTHERS: Final = """SELECT DISTINCT CASE o.role WHEN 0 THEN 'everyone' ELSE pg_get_userbyid(o.role) END
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace,
-        aclexplode(c.relacl) g, aclexplode(n.nspacl) u
-    WHERE n.nspname = ? AND c.relkind = 'r' AND g.grantee <> c.relowner AND u.grantee IN (0, g.grantee)
-        AND u.privilege_type = 'USAGE'
+        aclexplode(c.relacl) t, aclexplode(n.nspacl) s,
+        LATERAL (SELECT CASE t.grantee WHEN 0 THEN s.grantee ELSE t.grantee END) o (role)
+    WHERE n.nspname = ? AND c.relkind = 'r' AND s.privilege_type = 'USAGE' AND o.role <> c.relowner
+        AND (s.grantee = t.grantee OR 0 IN (s.grantee, t.grantee))
     ORDER BY 1"""
 
 _TABLES: Final = """SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -150,6 +154,7 @@ class PostgresDatabase:
             session = self._connected(deadline)
             if not self._is_ready:
                 self._prepare(session, purpose)
+                session.deadline = max(deadline, time.monotonic() + _LEAST)
             result = self._do(session, purpose, work, careful=careful) if self._is_ready else work(_nothing)
             if purpose == "erase":
                 self._clean_up(session)
@@ -248,6 +253,7 @@ class PostgresDatabase:
         """Take one step, unless another process has just taken it."""
         schema = self._address.schema
         execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
+        session.deadline = time.monotonic() + _STEP
         if self._version(session) != step:
             return
         if step == 0:
