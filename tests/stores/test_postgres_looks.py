@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from guardrail.pictures import Rows
+from guardrail.pictures import Rows, Tables
 from guardrail.query.proof import prove, prove_condition
 from guardrail.stores.store import MOST_ANSWERED, Ask, Store, Survey, tables_of
 from support.postgres_looks import (
@@ -269,7 +269,7 @@ def test_a_users_objects_are_not_taken_for_the_servers_own(
     picture, by_state, answer = see(store, asked)
     assert taken(picture).key == ("id",)
     assert taken(picture).rows[(1,)][:5] == (1, '["a"]', "paid", "(1,2)", '{"id":1,"status":"paid","amount":2.00}')
-    assert len(taken(picture).hashes[(1,)]) == 8  # type: ignore[index]
+    assert {len(code) for code in (taken(picture).hashes or {}).values()} == {8}
     assert ("paid",) in taken(by_state).rows
     assert rows(answer) == (("a", True),)
     store.close()
@@ -280,8 +280,9 @@ def test_tables_are_surveyed_with_their_size(pg: Store, see: See, admin: Admin) 
         "CREATE TABLE empty (a int); CREATE VIEW seen AS SELECT * FROM orders; CREATE TEMP TABLE mine (id int)"
     )
     [answer] = see(pg, [Survey(2)])
+    assert isinstance(answer, Tables)
     assert [(table.name, table.key, table.rows) for table in answer.tables] == [
         ("empty", None, 0),
         ("orders", ("id",), 3),
-    ]  # type: ignore[union-attr]
+    ]
     assert [table.rows for table in tables_of(pg)] == [None, None]

@@ -15,9 +15,9 @@ from psycopg.conninfo import conninfo_to_dict
 from guardrail.pictures import Answer, Picture, Rows, Unanswered
 from guardrail.query.proof import Query, prove
 from guardrail.stores.opening import open_store
-from guardrail.stores.store import Ask, Photograph, Question, Store
+from guardrail.stores.store import Ask, Photograph, Store
 
-See: TypeAlias = Callable[[Store, Sequence[Question]], list[Answer]]
+See: TypeAlias = Callable[[Store, Sequence[Any]], list[Answer]]
 """Looks at a store, by blocking or by awaiting."""
 
 

@@ -66,7 +66,7 @@ def attempt(look: Looking, opening: Sequence[Statement], limit: Limit, time: Tim
 
     Raises `psycopg.Error` where the server is away, or refuses the opening.
     """
-    before = (*opening, _SAVE)
+    before: Sequence[Statement] = (*opening, _SAVE)
     try:
         batch = next(look)
         while True:
