@@ -24,13 +24,21 @@ See_picture = Callable[..., Picture]
 @pytest.fixture
 def picture(pg: Store, see: See) -> See_picture:
     """Takes one picture."""
-    return lambda table="t", **asked: taken(see(pg, [photo(table, **asked)])[0])
+
+    def take(table: str = "t", **asked: Any) -> Picture:
+        return taken(see(pg, [photo(table, **asked)])[0])
+
+    return take
 
 
 @pytest.fixture
 def refusal(pg: Store, see: See) -> Callable[..., str]:
     """Says why a picture cannot be taken."""
-    return lambda table="t", **asked: why(see(pg, [photo(table, **asked)])[0])
+
+    def refuse(table: str = "t", **asked: Any) -> str:
+        return why(see(pg, [photo(table, **asked)])[0])
+
+    return refuse
 
 
 Refusal = Callable[..., str]

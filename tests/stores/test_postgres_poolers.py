@@ -74,9 +74,8 @@ def test_everything_can_be_asked_through_a_pooler(store: Store, see: See, pooled
 
 
 def test_no_statement_is_prepared_by_name_behind_a_pooler(store: Store, see: See, postgres_url: str) -> None:
-    for _ in range(6):
-        answers = see(store, [STATUS, photo("orders"), PREPARED])
-    assert only(answers[-1]) == 0
+    looks = [see(store, [STATUS, photo("orders"), PREPARED]) for _ in range(6)]
+    assert only(looks[-1][-1]) == 0
     with closing(shop(postgres_url)) as direct:
         for _ in range(6):
             answers = see(direct, [ask("SELECT 1 AS n"), PREPARED])

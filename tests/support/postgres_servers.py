@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 MOST_SECONDS = 60
 """How long a server may take to come up, on a machine that has other things to do."""
@@ -37,7 +38,7 @@ class Server:
     folder: Path
     port: int
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
-    process: subprocess.Popen[bytes] | None = None
+    process: subprocess.Popen[Any] | None = None
     paused: list[int] = field(default_factory=list[int])
     starts: int = 0
 
@@ -153,7 +154,7 @@ def pooler(url: str, **settings: str) -> Generator[str]:
         missing("PgBouncer (apt-get install pgbouncer)")
     port = free_port()
     with folder() as place:
-        behind = psycopg.conninfo.conninfo_to_dict(url)
+        behind = conninfo_to_dict(url)
         database = " ".join(f"{name}={behind[name]}" for name in ("host", "port", "dbname", "user"))
         options = {
             "listen_addr": "127.0.0.1",
@@ -227,7 +228,7 @@ def run(name: str, *arguments: str) -> None:
         pytest.fail(f"{name}: {done.stderr}")
 
 
-def started(command: Sequence[str], place: Path, log: Any) -> subprocess.Popen[bytes]:
+def started(command: Sequence[str], place: Path, log: Any) -> subprocess.Popen[Any]:
     """A process of a server's, out of reach of what is typed at the tests' terminal."""
     return subprocess.Popen(command, cwd=place, stdout=log, stderr=log, start_new_session=True, **_as_user())
 
@@ -246,11 +247,10 @@ def program(name: str) -> str:
 
 def _runs(path: Path) -> bool:
     try:
-        return not subprocess.run(
-            [path, "--version"], check=False, capture_output=True, cwd="/", **_as_user()
-        ).returncode
-    except OSError:
+        subprocess.run([path, "--version"], check=True, capture_output=True, cwd="/", **_as_user())
+    except (OSError, subprocess.CalledProcessError):
         return False
+    return True
 
 
 def missing(what: str) -> NoReturn:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeAlias, cast
 
-from psycopg.errors import FeatureNotSupported
+from psycopg.errors import FeatureNotSupported, InvalidSqlStatementName
 
 from guardrail.pictures import Answer
 from guardrail.stores.looks import Batch, Failure, Looking, Result, Statement
@@ -142,8 +142,8 @@ class _Carried:
             if is_away(outcome):
                 raise outcome
             self.before = (_UNDO,)
-            if isinstance(outcome, FeatureNotSupported) and place not in self._replanned:
-                # It was prepared, and a column has changed its type since.
+            if isinstance(outcome, FeatureNotSupported | InvalidSqlStatementName) and place not in self._replanned:
+                # It was prepared, and a column has changed its type since; or it was to be, behind one that failed.
                 self._replanned.add(place)
                 _check((yield Together([_UNDO, _FORGET])))
             elif is_unreadable(outcome) and statement.binary:

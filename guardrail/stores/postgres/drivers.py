@@ -10,7 +10,7 @@ from psycopg.adapt import AdaptersMap
 from psycopg.pq import TransactionStatus
 
 from guardrail.pictures import Answer, Row
-from guardrail.stores.looks import Result, Statement
+from guardrail.stores.looks import Result, Statement, Values
 from guardrail.stores.postgres.attempts import Attempt, Outcome, Together
 from guardrail.stores.postgres.values import AsyncExactCursor, ExactCursor, exact
 
@@ -70,7 +70,7 @@ def _together(connection: Sync, adapters: AdaptersMap, step: Together) -> list[O
         with connection.pipeline():
             try:
                 for cursor, statement in zip(cursors, step.statements, strict=True):
-                    cursor.execute(statement.sql.encode(), statement.values, binary=statement.binary)
+                    cursor.execute(*_asked(statement), binary=statement.binary, prepare=_prepare(statement))
             except _ERRORS as error:  # psycopg would log what follows from an error that leaves the pipeline
                 failed = error
     except _ERRORS as error:
@@ -85,12 +85,24 @@ async def _atogether(connection: Async, adapters: AdaptersMap, step: Together) -
         async with connection.pipeline():
             try:
                 for cursor, statement in zip(cursors, step.statements, strict=True):
-                    await cursor.execute(statement.sql.encode(), statement.values, binary=statement.binary)
+                    await cursor.execute(*_asked(statement), binary=statement.binary, prepare=_prepare(statement))
             except _ERRORS as error:
                 failed = error
     except _ERRORS as error:
         failed = failed or error
     return [await _aread(c, s, failed) for c, s in zip(cursors, step.statements, strict=True)]
+
+
+def _asked(statement: Statement) -> tuple[bytes, Values]:
+    return statement.sql.encode(), statement.values
+
+
+def _prepare(statement: Statement) -> bool | None:
+    """Whether a statement may be prepared: queries, and not what begins and ends transactions.
+
+    psycopg takes what was to be prepared behind a statement that failed for prepared, and a transaction must end.
+    """
+    return None if statement.sql.lstrip().startswith("SELECT") else False
 
 
 def _read(cursor: ExactCursor, statement: Statement, failed: Exception | None) -> Outcome:
