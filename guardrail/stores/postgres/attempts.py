@@ -18,7 +18,6 @@ from guardrail.stores.postgres.faults import is_away, is_unreadable, reason
 
 _SAVE: Final = Statement("SAVEPOINT guardrail")
 _UNDO: Final = Statement("ROLLBACK TO SAVEPOINT guardrail")
-_FORGET: Final = Statement("DEALLOCATE ALL")
 _END: Final = Statement("ROLLBACK")
 
 
@@ -36,11 +35,18 @@ class Alone:
     statement: Statement
 
 
+@dataclass(frozen=True, slots=True)
+class Unprepared:
+    """From now on, statements on this connection are not prepared."""
+
+
+Step: TypeAlias = Together | Alone | Unprepared
+
 Outcome: TypeAlias = Result | Exception
 """What a statement came to; an error is psycopg's, or says that a text cannot be written."""
 
-Attempt: TypeAlias = Generator[Together | Alone, Sequence[Outcome], list[Answer]]
-_Steps: TypeAlias = Generator[Together | Alone, Sequence[Outcome], None]
+Attempt: TypeAlias = Generator[Step, Sequence[Outcome], list[Answer]]
+_Steps: TypeAlias = Generator[Step, Sequence[Outcome], None]
 
 
 class Time(Protocol):
@@ -143,9 +149,10 @@ class _Carried:
                 raise outcome
             self.before = (_UNDO,)
             if isinstance(outcome, FeatureNotSupported | InvalidSqlStatementName) and place not in self._replanned:
-                # It was prepared, and a column has changed its type since; or it was to be, behind one that failed.
+                # It was prepared, and a column has changed its type since; or it was to be, behind one that failed,
+                # and psycopg does not know that it is not.
                 self._replanned.add(place)
-                _check((yield Together([_UNDO, _FORGET])))
+                yield Unprepared()
             elif is_unreadable(outcome) and statement.binary:
                 self._statements[place] = replace(statement, binary=False)
             else:

@@ -11,7 +11,7 @@ from psycopg.pq import TransactionStatus
 
 from guardrail.pictures import Answer, Row
 from guardrail.stores.looks import Result, Statement, Values
-from guardrail.stores.postgres.attempts import Attempt, Outcome, Together
+from guardrail.stores.postgres.attempts import Alone, Attempt, Outcome, Together, Unprepared
 from guardrail.stores.postgres.values import AsyncExactCursor, ExactCursor, exact
 
 PORTION: Final = 1_000
@@ -30,15 +30,19 @@ def drive(connection: Sync, attempt: Attempt) -> list[Answer]:
     try:
         step = next(attempt)
         while True:
-            if isinstance(step, Together):
-                step = attempt.send(_together(connection, adapters, step))
-            else:
-                step = attempt.send([_alone(connection, adapters, step.statement)])
+            match step:
+                case Together():
+                    step = attempt.send(_together(connection, adapters, step))
+                case Alone(statement):
+                    step = attempt.send([_alone(connection, adapters, statement)])
+                case Unprepared():
+                    connection.prepare_threshold = None
+                    step = attempt.send(())
     except StopIteration as done:
         return cast("list[Answer]", done.value)
     finally:
         if _is_open(connection):
-            ExactCursor(connection, adapters).execute(_END)
+            ExactCursor(connection, adapters).execute(_END, prepare=False)
 
 
 async def adrive(connection: Async, attempt: Attempt) -> list[Answer]:
@@ -47,15 +51,19 @@ async def adrive(connection: Async, attempt: Attempt) -> list[Answer]:
     try:
         step = next(attempt)
         while True:
-            if isinstance(step, Together):
-                step = attempt.send(await _atogether(connection, adapters, step))
-            else:
-                step = attempt.send([await _aalone(connection, adapters, step.statement)])
+            match step:
+                case Together():
+                    step = attempt.send(await _atogether(connection, adapters, step))
+                case Alone(statement):
+                    step = attempt.send([await _aalone(connection, adapters, statement)])
+                case Unprepared():
+                    connection.prepare_threshold = None
+                    step = attempt.send(())
     except StopIteration as done:
         return cast("list[Answer]", done.value)
     finally:
         if _is_open(connection):
-            await AsyncExactCursor(connection, adapters).execute(_END)
+            await AsyncExactCursor(connection, adapters).execute(_END, prepare=False)
 
 
 def _is_open(connection: Sync | Async) -> bool:
