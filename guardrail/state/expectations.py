@@ -12,6 +12,7 @@ from guardrail.state.branches import judge_branch, once
 from guardrail.state.comparison import Incomparable
 from guardrail.state.concealment import concealed
 from guardrail.state.contract import Branch, Contract, Expected
+from guardrail.state.differences import comparisons
 from guardrail.state.evidence import Evidence
 from guardrail.state.findings import Reporter
 from guardrail.state.scope import Found, Scope, Unresolved
@@ -40,7 +41,8 @@ def verify(contract: Contract, evidence: Evidence) -> Verified:
         return Verified(())
     pictures = {name: picture for name, picture in evidence.after.items() if isinstance(picture, Picture)}
     contract = contract.spelled({name: picture.columns for name, picture in pictures.items()})
-    report = Reporter(evidence.secret, concealed(contract, evidence.secret))
+    how = {name: comparisons(picture, contract.watch(name).compare) for name, picture in pictures.items()}
+    report = Reporter(evidence.secret, concealed(contract, evidence.secret), how)
     tables, doubts = _tables(contract, evidence, report)
     applying, doubtful = _applying(contract.branches, evidence, report)
     if not applying:

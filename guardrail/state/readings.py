@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from guardrail.declare.resources import HttpReading
-from guardrail.declare.values import Given, Value, mentioned, read
+from guardrail.declare.values import Generated, Value, mentioned, read
 from guardrail.pictures import Rows
 from guardrail.state.comparison import Comparison
 from guardrail.state.matching import Cell, meets
@@ -25,9 +25,9 @@ def meets_alone(value: Value, actual: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Misread:
-    """How a value that was read is not what it must be; `found` is false where there was none."""
+    """How a value that was read is not what it must be (None: not there); `found` is false where there was none."""
 
-    expected: object
+    expected: Value | None
     actual: object
     found: bool
 
@@ -56,8 +56,8 @@ class Reading:
         if not self.exists:
             return None if actual is None else Misread(None, actual, found)
         if self.equals is None:
-            return None if actual is not None else Misread("any value", None, found)
+            return None if actual is not None else Misread(Generated(), None, found)
         value = scope.resolve(self.equals)
         if found and meets_alone(value, actual):
             return None
-        return Misread(value.value if isinstance(value, Given) else value, actual, found)
+        return Misread(value, actual, found)

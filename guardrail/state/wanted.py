@@ -79,7 +79,7 @@ def _part_shortcomings(
 ) -> Iterator[Finding]:
     try:
         if not meets(value, cell):
-            expected, places = describe(value, report.secret, cell, cell.how), differences_from(value, cell)
+            expected, places = describe(value, report.secret, cell), differences_from(value, cell)
             yield report.wrong_value(kind, table.name, table.named(key), column, expected, cell.actual, places)
     except Incomparable as error:
         yield report.cannot_tell(table.name, str(error), table.named(key), column)

@@ -6,22 +6,21 @@ import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
 
 from guardrail.call.needs import Need, Work
 from guardrail.calls import Finding
-from guardrail.declare.values import Given, Value
 from guardrail.errors import StoreError
 from guardrail.pictures import Answer, Picture, Rows, Unanswered
 from guardrail.query.proof import prove
 from guardrail.query.requests import prove_request
-from guardrail.state.comparison import Incomparable
-from guardrail.state.readings import meets_alone
-from guardrail.state.scope import Scope, Unresolved
+from guardrail.state.scope import Scope
+from guardrail.state.wording import redacted, show_both
 from guardrail.stores.store import Ask, Fetch, Store
 from guardrail.telemetry.looks import CheckOutcome, VerifyTrace
 from guardrail.telemetry.redaction import redact_text, snapshot
-from guardrail.verification.contracts import ExpectedRows, LiveCheck, LiveContract, StoredQuery, StoredReading
+from guardrail.telemetry.secrecy import SecretNames
+from guardrail.verification.answers import Wrong, wrong_answer
+from guardrail.verification.contracts import LiveCheck, LiveContract
 from guardrail.verification.looks import Answers, tell
 
 
@@ -65,20 +64,6 @@ class State:
         return self.stores[name]
 
 
-@dataclass(frozen=True, slots=True)
-class _Wrong:
-    """How a check came out wrong: it could not be made (`why`), or it gave another answer.
-
-    `column` is the name of the one value that was asked for, where there is one: it may be a secret's.
-    """
-
-    why: str = ""
-    expected: object = None
-    actual: object = None
-    said: str = ""
-    column: str = ""
-
-
 class Checking:
     """Makes the checks of one look at the end, and tells each."""
 
@@ -109,7 +94,7 @@ class Checking:
                 wrong = yield from _asked_of(check, self._state)
             else:
                 answer = self._answers["check", name]
-                wrong = _answered(check, check.query, answer, self._scope)
+                wrong = wrong_answer(check, check.query, answer, self._scope, SecretNames(self._secret))
             self._tell(name, check, answer, _outcome_of(wrong), started)
             if wrong is not None:
                 found.append(_finding(name, check, wrong, self._secret))
@@ -130,95 +115,35 @@ def named_checks(contract: LiveContract) -> Iterator[tuple[str, LiveCheck]]:
         yield from ((f"{branch}.{check.name}", check) for check in checks)
 
 
-def _answered(check: LiveCheck, query: StoredQuery | StoredReading, answer: Answer, scope: Scope) -> _Wrong | None:
-    """How the answer to a check is wrong; None: it is as it must be. `scope` has the values of `$name`."""
-    if isinstance(answer, Unanswered):
-        return _Wrong(why=answer.why)
-    assert isinstance(answer, Rows)
-    try:
-        return _read(query, answer, scope) if isinstance(query, StoredReading) else _queried(check, answer, scope)
-    except (Incomparable, Unresolved) as error:
-        return _Wrong(why=str(error))
-
-
-def _read(query: StoredReading, answer: Rows, scope: Scope) -> _Wrong | None:
-    misread = query.reading.misread(answer, scope)
-    if misread is None:
-        return None
-    place = f"{query.request.text} {query.at}".strip()
-    column = answer.columns[0]
-    if not query.reading.exists:
-        return _Wrong(
-            actual=misread.actual, said=f"there is something at {place}, and there must be nothing", column=column
-        )
-    said = "" if misread.found else f"there is nothing at {place}"
-    return _Wrong(expected=misread.expected, actual=misread.actual, said=said, column=column)
-
-
-def _queried(check: LiveCheck, answer: Rows, scope: Scope) -> _Wrong | None:
-    actual = _shown(answer)
-    column = answer.columns[0] if len(answer.columns) == 1 else ""
-    if check.equals is None:
-        return None if answer.is_true else _Wrong(expected=True, actual=actual, column=column)
-    holds, expected = _compared(check.equals, answer, actual, scope)
-    return None if holds else _Wrong(expected=expected, actual=actual, column=column)
-
-
-def _compared(expected: Value | ExpectedRows, answer: Rows, actual: object, scope: Scope) -> tuple[bool, object]:
-    """Whether the answer is the expected one, and the expected one with its names resolved."""
-    if not isinstance(expected, tuple):
-        value = scope.resolve(expected)
-        return meets_alone(value, actual), _plain(value)
-    rows = [{column: scope.resolve(value) for column, value in row.items()} for row in expected]
-    found = answer.mappings()
-    holds = len(rows) == len(found) and all(
-        row.keys() == one.keys() and all(meets_alone(value, one[column]) for column, value in row.items())
-        for row, one in zip(rows, found, strict=True)
-    )
-    return holds, [{column: _plain(value) for column, value in row.items()} for row in rows]
-
-
-def _plain(value: Value) -> object:
-    return value.value if isinstance(value, Given) else value
-
-
-def _shown(answer: Rows) -> object:
-    """An answer as it is written in a contract: a scalar, or rows by column."""
-    if len(answer.rows) == 1 and len(answer.columns) == 1:
-        return answer.rows[0][0]
-    return list(answer.mappings())
-
-
-def _asked_of(check: LiveCheck, state: State) -> Generator[Need, object, _Wrong | None]:
+def _asked_of(check: LiveCheck, state: State) -> Generator[Need, object, Wrong | None]:
     """How a Python check comes out wrong; None: it holds."""
     assert check.function is not None
     try:
         answer = yield Work(partial(check.function, state))
     except Exception as error:  # noqa: BLE001 - a user's check may raise anything; then it was not made
-        return _Wrong(why=f"{type(error).__name__}: {error}")
+        return Wrong(why=f"{type(error).__name__}: {error}")
     if answer is True:
         return None
-    return _Wrong(said=answer) if isinstance(answer, str) else _Wrong(expected=True, actual=answer)
+    return Wrong(said=answer) if isinstance(answer, str) else Wrong(expected=True, actual=answer)
 
 
-def _outcome_of(wrong: _Wrong | None) -> CheckOutcome:
+def _outcome_of(wrong: Wrong | None) -> CheckOutcome:
     """A check's outcome in one word."""
     return "pass" if wrong is None else "error" if wrong.why else "fail"
 
 
-def _finding(name: str, check: LiveCheck, wrong: _Wrong, secret: frozenset[str]) -> Finding:
+def _finding(name: str, check: LiveCheck, wrong: Wrong, secret: frozenset[str]) -> Finding:
     """The finding that a check which came out wrong makes; values of `secret` columns do not stand in it."""
     if wrong.why:
         return Finding("check_error", name, f"{name} could not be made: {wrong.why}")
-    expected, actual = (_shown_of(wrong.column, value, secret) for value in (wrong.expected, wrong.actual))
-    said = redact_text(wrong.said, secret) or f"answered {actual!r}, expected {expected!r}"
+    names = SecretNames(secret)
+    actual, expected = show_both(redacted(wrong.actual, names), redacted(wrong.expected, names))
+    said = redact_text(wrong.said or f"answered {actual}, expected {expected}", secret)
     because = f" ({check.because})" if check.because else ""
-    return Finding("check_failed", name, f"{name}: {said}{because}", expected=expected, actual=actual)
-
-
-def _shown_of(column: str, value: object, secret: frozenset[str]) -> object:
-    """A value as a finding may show it: hidden where it is that of a secret column."""
-    if not column:
-        return snapshot(value, secret)
-    (shown,) = cast("dict[str, object]", snapshot({column: value}, secret)).values()
-    return shown
+    return Finding(
+        "check_failed",
+        name,
+        f"{name}: {said}{because}",
+        expected=snapshot(wrong.expected, secret),
+        actual=snapshot(wrong.actual, secret),
+    )

