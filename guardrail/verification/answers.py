@@ -12,7 +12,7 @@ from guardrail.state.matching import Cell, items_of, meets
 from guardrail.state.presentation import presented
 from guardrail.state.scope import Scope, Unresolved
 from guardrail.state.unknown import UNKNOWN
-from guardrail.state.wording import REDACTED, describe, redacted, show_both
+from guardrail.state.wording import REDACTED, describe, redacted, show, show_both
 from guardrail.verification.contracts import LiveCheck, StoredQuery, StoredReading
 
 
@@ -42,7 +42,7 @@ def wrong_answer(
             return _misread(query, answer, scope, secret)
         match check.equals:
             case None:
-                return None if answer.is_true else Wrong(expected=True, actual=_single(answer, Given(True)))
+                return None if answer.is_true else _not(Given(True), answer, secret)
             case tuple():
                 return _other_rows(check.equals, answer, scope, secret)
             case _:
@@ -67,19 +67,27 @@ def _misread(query: StoredReading, answer: Rows, scope: Scope, secret: Container
 
 def _other_value(equals: Value, answer: Rows, scope: Scope, secret: Container[str]) -> Wrong | None:
     expected = scope.resolve(equals)
-    if len(answer.rows) == 1 == len(answer.columns) and _meets(expected, answer.rows[0][0]):
+    if _is_single(answer) and _meets(expected, answer.rows[0][0]):
         return None
     if any(name in secret for name in (*answer.columns, *references(equals))):
         return Wrong(expected=REDACTED, actual=REDACTED)
-    return Wrong(expected=describe(expected, secret), actual=_single(answer, expected))
+    return _not(expected, answer, secret)
 
 
-def _single(answer: Rows, expected: Value) -> object:
-    """The value that an answer consists of; its rows, where it is none."""
-    if len(answer.rows) == 1 == len(answer.columns):
+def _is_single(answer: Rows) -> bool:
+    return len(answer.rows) == 1 == len(answer.columns)
+
+
+def _not(expected: Value, answer: Rows, secret: Container[str]) -> Wrong:
+    """That an answer is not the single value that is expected."""
+    wanted = describe(expected, secret)
+    if _is_single(answer):
         [[actual]] = answer.rows
-        return presented(actual, _how(expected, actual))
-    return list(answer.mappings())
+        return Wrong(expected=wanted, actual=presented(actual, _how(expected, actual)))
+    count = len(answer.rows)
+    shape = "no row" if not count else f"{count} rows" if count > 1 else f"{len(answer.columns)} columns"
+    said = f"answered {shape}, expected {show(wanted)}"
+    return Wrong(expected=wanted, actual=list(answer.mappings()), said=said)
 
 
 def _other_rows(

@@ -9,6 +9,7 @@ from typing import TypeAlias, cast
 
 from guardrail.call.needs import Look, Need
 from guardrail.declare.contracts import Watch
+from guardrail.errors import StoreError
 from guardrail.pictures import Answer, Key, Picture, Rows, Unanswered
 from guardrail.state.expectations import keys_wanted
 from guardrail.stores.store import Store, Survey, surveyed
@@ -43,8 +44,9 @@ class Before:
 def taken(
     contract: LiveContract, inputs: Mapping[str, object], stores: Mapping[str, Store], trace: Looker, at: datetime
 ) -> Generator[Need, object, Before]:
-    """Look at the state now. Raises `StoreError` where the tables are not named and a store is away."""
+    """Look at the state now. Raises `StoreError` where the tables are not named and a store is away, or has none."""
     watched = yield from tables(contract, stores)
+    _check_any(contract, watched)
     answers = yield from look(_asked(contract, watched, inputs, {}), stores, trace)
     wanted = _wanted(contract, inputs, answers)
     if wanted:
@@ -93,11 +95,24 @@ def tables(contract: LiveContract, stores: Mapping[str, Store]) -> Generator[Nee
     if contract.watched is not None or not contract.looks:
         return contract.watched or ()
     watched: list[LiveWatch] = []
-    for store in contract.stores:
-        [answer] = cast("list[Answer]", (yield Look(stores[store], [Survey()])))
-        found = surveyed(answer)
-        watched += [contract.watch(store, table.name, _whole(contract)) for table in found]
+    for name in contract.stores:
+        watched += yield from tables_of(contract, name, stores[name])
     return tuple(watched)
+
+
+def tables_of(contract: LiveContract, name: str, store: Store) -> Generator[Need, object, list[LiveWatch]]:
+    """Every table of a store as a watched one. Raises `StoreError` where it is away."""
+    [answer] = cast("list[Answer]", (yield Look(store, [Survey()])))
+    return [contract.watch(name, table.name, _whole(contract)) for table in surveyed(answer)]
+
+
+def _check_any(contract: LiveContract, watched: Sequence[LiveWatch]) -> None:
+    """Where all tables of a store are watched and there is none, that nothing changed would say nothing."""
+    empty = {*contract.stores} - {watch.store for watch in watched}
+    if contract.watched is None and contract.looks and empty:
+        raise StoreError(
+            f"the task watches every table of {', '.join(sorted(empty))}, and there is none; is it the right database?"
+        )
 
 
 def _asked(

@@ -24,7 +24,7 @@ from guardrail.stores.store import Store
 from guardrail.telemetry.looks import VerifyTrace
 from guardrail.telemetry.secrecy import SecretNames
 from guardrail.telemetry.traces import RunTrace
-from guardrail.verification.before import Before, restored, tables, taken, unknown
+from guardrail.verification.before import Before, restored, tables_of, taken, unknown
 from guardrail.verification.checks import Checking, State, named_checks
 from guardrail.verification.contracts import LiveContract, LiveWatch
 from guardrail.verification.fitting import misfits
@@ -193,15 +193,20 @@ class Verification:
 
     def _created(self, contract: LiveContract, before: Before) -> Generator[Need, object, list[Finding]]:
         """A finding for each table that was created during the run, where all tables are watched."""
-        if contract.watched is not None or before.at is None:
+        if contract.watched is not None or not contract.looks or before.at is None:
             return []
         known = {watch.place for watch in before.watched}
-        now = yield from tables(contract, self._stores)
-        return [
-            Finding("unrequested_change", w.place, f"{w.place}: the table was created, and nobody asked for it")
-            for w in now
-            if w.place not in known
-        ]
+        found: list[Finding] = []
+        for name in contract.stores:
+            try:
+                now = yield from tables_of(contract, name, self._stores[name])
+            except StoreError as error:
+                text = f"{name}: whether tables were created could not be told: {error}"
+                found.append(Finding("check_error", name, text))
+                continue
+            text = "the table was created, and nobody asked for it"
+            found += [Finding("unrequested_change", w.place, f"{w.place}: {text}") for w in now if w.place not in known]
+        return found
 
     def _after(
         self, contract: LiveContract, before: Before, pinned: Mapping[str, tuple[Key, ...]], trace: VerifyTrace

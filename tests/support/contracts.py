@@ -6,18 +6,25 @@ A case is a file of `tests/contracts/cases`:
     contract        the part of a guardrail.yaml that a user writes; the store `shop`, and the tools `find` (a read) and
                     `write` are declared already
     inputs          those of the run
+    timeout         the store's
+    secrets         texts that no verdict may hold
+    apart           whether each agent gets a database of its own, as what it does cannot be undone
     agents          by name, what an agent does and what is found then
 
-An agent's `does` are its calls of guarded tools:
+An agent's `does` are its calls of guarded tools, and what happens between them; `goes_before` is what happens before
+the run:
 
-    - update orders set note = 'x'              a call of `write`, with a statement
-    - ["insert into t values (?)", {decimal: 1}]  or with a statement and its values
+    - update orders set note = 'x'                  a call of `write`, with a statement
+    - ["insert into t values (?)", {decimal: 1}]    or with a statement and its values
     - {tool: pay, args: {id: 17}, does: [...], answers: {id: 3}}
-    - {later: [...]}                            written by somebody else, soon after the agent has ended
+    - {later: [...]}                                written by somebody else, soon after the agent has ended
+    - {held: update orders ...}                     begun by somebody else, and ended after the run
+    - {gone: true}                                  the whole database is gone
 
-`findings` are lines of `kind place key column`; a warning's begins with `warning:`. The verdict follows from
-them, if none is named.
-`lacks` names the databases that cannot hold such a state, each with the reason.
+`findings` are lines of `kind place key column`; a warning's begins with `warning:`. The verdict follows from them, if
+none is named. They read alike on all databases; where they hold what a database says itself, `says` gives patterns that
+must be found in them instead. `lacks` names databases that cannot hold such a state, `unlike` those on which something
+else is found, each with the reason.
 """
 
 from __future__ import annotations
@@ -25,7 +32,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -38,7 +45,7 @@ from pydantic import BaseModel, ConfigDict
 from ruamel.yaml import YAML
 
 from guardrail import CallRefused, Finding, Guard, Run, Verdict
-from support.databases import Database
+from support.databases import Database, Kind
 
 CASES: Final = Path(__file__).parents[1] / "contracts" / "cases"
 
@@ -48,7 +55,7 @@ _SETTING: Final = """\
 version: 1
 ledger: memory
 stores:
-  shop: {{url: "{url}"}}
+  shop: {{url: "{url}", timeout: {timeout}}}
 tools:
   find: {{effect: read}}
   write: {{effect: write}}
@@ -64,36 +71,42 @@ _TYPES: Final[Mapping[str, Callable[[Any], object]]] = {
 }
 """Values that YAML cannot write, by the one key of the mapping that stands for them."""
 
+_LATER: Final = 0.15
+"""After how many seconds somebody else writes."""
+
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Step(_Model):
-    """A call of a tool, or what somebody else does; see the module's text."""
+    """A call of a tool, or something that happens beside the agent; see the module's text."""
 
     tool: str = "write"
     args: Mapping[str, Any] = {}
     does: Sequence[Any] = ()
     answers: Any = {"ok": True}
     later: Sequence[Any] = ()
+    held: str | Mapping[Kind, str] = ""
+    gone: bool = False
 
     @classmethod
     def of(cls, raw: object) -> Step:
         """A step as it is written."""
         return cls.model_validate(raw) if isinstance(raw, Mapping) else cls(does=[raw])
 
+    @property
+    def is_call(self) -> bool:
+        """Whether the agent does it, by calling a tool."""
+        return not (self.later or self.held or self.gone)
 
-class Agent(_Model):
-    """What an agent does, and what is to be found."""
 
-    does: Sequence[Any] = ()
-    inputs: Mapping[str, Any] = {}
+class Ending(_Model):
+    """What is to be found after a run."""
+
     findings: Sequence[str] = ()
-    alternative: str | None = None
-    refused: int = 0
     verdict: str = ""
-    lacks: Mapping[str, str] = {}
+    says: Sequence[str] = ()
 
     @property
     def comes_to(self) -> str:
@@ -106,14 +119,39 @@ class Agent(_Model):
         return "unverified" if kinds else "verified"
 
 
+class Unlike(Ending):
+    """What is to be found on one database, and why that is something else than on the others."""
+
+    because: str
+
+
+class Agent(Ending):
+    """What an agent does, and what is to be found then. `refused` is how many of its calls are not carried out."""
+
+    contract: str = ""
+    goes_before: Sequence[Any] = ()
+    does: Sequence[Any] = ()
+    inputs: Mapping[str, Any] = {}
+    alternative: str | None = None
+    refused: int = 0
+    lacks: Mapping[Kind, str] = {}
+    unlike: Mapping[Kind, Unlike] = {}
+
+    def ending(self, kind: Kind) -> Ending:
+        """What is to be found on a database."""
+        return self.unlike.get(kind, self)
+
+
 class Case(_Model):
-    """A contract with the tables that it speaks of, and agents."""
+    """A contract with the tables that it speaks of, and agents. An agent may come with a contract of its own."""
 
     tables: str
     rows: str = ""
-    contract: str
+    contract: str = ""
     inputs: Mapping[str, Any] = {}
+    timeout: str = "30s"
     secrets: Sequence[str] = ()
+    apart: bool = False
     agents: Mapping[str, Agent]
 
 
@@ -141,8 +179,8 @@ class Outcome:
 
     @property
     def texts(self) -> list[str]:
-        """The findings as a person reads them."""
-        return sorted(finding.text for finding in self.verdict.findings)
+        """What a person reads."""
+        return [*sorted(finding.text for finding in self.verdict.findings), self.verdict.because]
 
 
 def line_of(finding: Finding) -> str:
@@ -153,15 +191,15 @@ def line_of(finding: Finding) -> str:
 
 
 class Scene:
-    """A case on a database: its tables, and a guard with its contract."""
+    """A case on a database: its tables, and a guard with its contract, or with another one."""
 
-    def __init__(self, case: Case, database: Database, folder: Path) -> None:
+    def __init__(self, case: Case, database: Database, folder: Path, contract: str = "") -> None:
         self.database = database
         self._case = case
         database.script(case.tables)
-        (folder / "shop.yaml").write_text(_SETTING.format(url=database.url), "utf-8")
+        (folder / "shop.yaml").write_text(_SETTING.format(url=database.url, timeout=case.timeout), "utf-8")
         path = folder / "guardrail.yaml"
-        path.write_text(f"include: [shop.yaml]\n{case.contract}", "utf-8")
+        path.write_text(f"include: [shop.yaml]\n{contract or case.contract}", "utf-8")
         self._guard = Guard.load(path)
         [self._task] = self._guard.configuration.tasks
 
@@ -178,45 +216,60 @@ class Scene:
         """What a run of the agent comes to, on the case's rows."""
         self.set()
         run = self._guard.run(self._task, inputs={**self._case.inputs, **agent.inputs})
-        playing = _Playing(self.database, run)
-        if mode == "with":
-            playing.act(agent)
-        else:
-            asyncio.run(playing.aact(agent))
+        with ExitStack() as others:
+            playing = _Playing(self.database, run, others)
+            for step in agent.goes_before:
+                playing.happens(Step.of(step))
+            if mode == "with":
+                playing.act(agent)
+            else:
+                asyncio.run(playing.aact(agent))
         assert run.verdict is not None
         return Outcome(run.verdict, playing.refused)
 
 
 class _Playing:
-    """A run in which an agent is at work."""
+    """A run in which an agent is at work, and `others` until the run has ended."""
 
-    def __init__(self, database: Database, run: Run) -> None:
+    def __init__(self, database: Database, run: Run, others: ExitStack) -> None:
         self.refused = 0
         self._database = database
         self._run = run
+        self._others = others
 
     def act(self, agent: Agent) -> None:
-        with ExitStack() as others, self._run:
-            for step in self._calls(agent, others):
+        with self._run:
+            for step in self._calls(agent):
                 with self._counting():
                     self._run.call(step.tool, _args(step), self._tool(step))
 
     async def aact(self, agent: Agent) -> None:
-        with ExitStack() as others:
-            async with self._run:
-                for step in self._calls(agent, others):
-                    with self._counting():
-                        await self._run.acall(step.tool, _args(step), self._tool(step))
+        async with self._run:
+            for step in self._calls(agent):
+                with self._counting():
+                    await self._run.acall(step.tool, _args(step), self._tool(step))
 
-    def _calls(self, agent: Agent, others: ExitStack) -> Iterator[Step]:
-        """The agent's calls; what somebody else does later is begun, and awaited at the end of `others`."""
-        for step in map(Step.of, agent.does):
-            if not step.later:
-                yield step
-                continue
+    def happens(self, step: Step) -> None:
+        """Let something happen that is no call."""
+        if step.gone:
+            self._database.vanish()
+        elif step.held:
+            session = self._others.enter_context(closing(self._database.connect()))
+            session.execute(step.held if isinstance(step.held, str) else step.held[self._database.kind])
+        elif step.later:
             timer = threading.Timer(_LATER, self._write, [step.later])
             timer.start()
-            others.callback(timer.join)
+            self._others.callback(timer.join)
+        else:
+            self._write(step.does)
+
+    def _calls(self, agent: Agent) -> Iterator[Step]:
+        """The agent's calls; other things happen between them."""
+        for step in map(Step.of, agent.does):
+            if step.is_call:
+                yield step
+            else:
+                self.happens(step)
 
     @contextmanager
     def _counting(self) -> Generator[None]:
@@ -235,10 +288,6 @@ class _Playing:
     def _write(self, statements: Sequence[Any]) -> None:
         written = [[statement] if isinstance(statement, str) else statement for statement in statements]
         self._database.transact(*((statement, *map(_value, values)) for statement, *values in written))
-
-
-_LATER: Final = 0.15
-"""After how many seconds somebody else writes."""
 
 
 def _args(step: Step) -> Mapping[str, object]:
