@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from operator import itemgetter
-from typing import Protocol, TypeAlias, cast
+from typing import Final, Protocol, TypeAlias, cast
 
 from guardrail.errors import StoreError
 from guardrail.pictures import Answer, ColumnKind, Key, Picture, Row, Rows, Table, Tables, as_spelled
@@ -303,6 +303,10 @@ def _whole(
     return None if result.count > most else by_key(result.rows, key)
 
 
+_MOST_ALIKE: Final = 100
+"""How many rows are read of one key: to a server several may be equal that differ, such as `A` and `a`."""
+
+
 def _hashed(
     question: Photograph, grammar: Grammar, columns: Sequence[Column], key: tuple[str, ...]
 ) -> Generator[Batch, Sequence[Result], tuple[dict[Key, Row], dict[Key, bytes]]]:
@@ -314,7 +318,7 @@ def _hashed(
         [*read[: len(key)], grammar.hash(columns)], scope, question.most_rows, _taking(found, len(key))
     )
     pinned = [
-        grammar.select(read, replace(scope, key=named), question.whole_rows)
+        grammar.select(read, replace(scope, key=named), _MOST_ALIKE)
         for values in question.pinned
         if (named := _named(columns, values)) is not None
     ]
