@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import secrets
 import shutil
 import signal
 import socket
@@ -22,7 +23,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
-import psutil
 import psycopg
 import pytest
 
@@ -38,6 +38,8 @@ class Server:
     port: int
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
     process: subprocess.Popen[bytes] | None = None
+    paused: list[int] = field(default_factory=list[int])
+    starts: int = 0
 
     @property
     def url(self) -> str:
@@ -60,7 +62,8 @@ class Server:
         with (self.folder / "log").open("ab") as log:
             command = [program("postgres"), "-D", str(self.folder / "data"), *options]
             self.process = started(command, self.folder, log)
-        wait_until(self._answers, f"{self.folder}: {(self.folder / 'log').read_text()[-2000:]}")
+        wait_until(self._is_ready, f"the server does not come up: {(self.folder / 'log').read_text()[-2000:]}")
+        self.starts += 1
 
     def stop(self) -> None:
         """End it at once, whatever it is doing."""
@@ -71,37 +74,45 @@ class Server:
             self.process = None
 
     def pause(self) -> None:
-        """Stop all its processes where they stand: it accepts connections and answers nothing."""
-        for process in self._processes():
-            os.kill(process, signal.SIGSTOP)
+        """Stop all its processes where they stand: the machine accepts connections for it, and nothing answers."""
+        assert self.process is not None
+        with self.connect() as connection:
+            found = connection.execute("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+            self.paused = [self.process.pid, *(pid for (pid,) in found)]
+        _signal(self.paused, signal.SIGSTOP)
 
     def resume(self) -> None:
         """Let its processes go on."""
-        for process in self._processes():
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGCONT)
+        _signal(self.paused, signal.SIGCONT)
+        self.paused = []
 
-    def _processes(self) -> list[int]:
+    def _is_ready(self) -> bool:
         assert self.process is not None
-        return [self.process.pid, *(child.pid for child in psutil.Process(self.process.pid).children())]
-
-    def _answers(self) -> bool:
-        assert self.process is not None
+        log = (self.folder / "log").read_text()
         if self.process.poll() is not None:
-            pytest.fail(f"the server ended: {(self.folder / 'log').read_text()[-2000:]}")
-        with suppress(psycopg.OperationalError):
-            self.connect().close()
-            return True
-        return False
+            pytest.fail(f"the server ended: {log[-2000:]}")
+        return log.count("ready to accept") > self.starts
+
+
+def _signal(processes: Sequence[int], number: signal.Signals) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, number)
 
 
 @contextmanager
-def server(settings: Mapping[str, str] | None = None, hba: Sequence[str] = ()) -> Generator[Server]:
-    """A new server; `hba` are rules that come before the one that lets everybody in."""
+def server(
+    settings: Mapping[str, str] | None = None, hba: Sequence[str] = (), files: Sequence[Path] = ()
+) -> Generator[Server]:
+    """A new server. `hba`: rules that come before the one that lets everybody in. `files`: laid beside its data."""
     with folder() as place:
         run("initdb", "-D", str(place / "data"), "-U", "root", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C")
         rules = place / "data" / "pg_hba.conf"
         rules.write_text("".join(f"{rule}\n" for rule in hba) + rules.read_text())
+        for file in files:
+            shutil.copy(file, place / "data")
+            (place / "data" / file.name).chmod(0o600)
+            own(place / "data" / file.name)
         made = Server(place, free_port(), settings or {})
         yield from _running(made)
 
@@ -139,7 +150,7 @@ def pooler(url: str, **settings: str) -> Generator[str]:
     """The URL of a PgBouncer in front of a database; it has one connection to it for all its clients."""
     program_file = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if program_file is None:
-        _missing("PgBouncer (apt-get install pgbouncer)")
+        missing("PgBouncer (apt-get install pgbouncer)")
     port = free_port()
     with folder() as place:
         behind = psycopg.conninfo.conninfo_to_dict(url)
@@ -165,24 +176,20 @@ def pooler(url: str, **settings: str) -> Generator[str]:
             process = started([program_file, str(place / "pgbouncer.ini")], place, log)
         pooled = f"postgresql://anybody@127.0.0.1:{port}/pooled"
         try:
-            wait_until(lambda: _accepts(port), "PgBouncer does not come up")
+            wait_until(lambda: "listening on" in (place / "log").read_text(), "PgBouncer does not come up")
             yield pooled
         finally:
             process.kill()
             process.wait()
 
 
-def _accepts(port: int) -> bool:
-    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-        return True
-    return False
-
-
 def free_port() -> int:
-    """A port that nobody listens at."""
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody listens at, of those that no connection gets by chance before the server does."""
+    while True:
+        port = secrets.choice(range(20_000, 32_000))
+        with closing(socket.socket()) as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def wait_until(holds: Callable[[], bool], otherwise: str) -> None:
@@ -199,11 +206,16 @@ def folder() -> Generator[Path]:
     """A folder that belongs to whoever a server runs as."""
     place = Path(tempfile.mkdtemp(prefix="guardrail-"))
     try:
-        if (user := _user()) is not None:
-            os.chown(place, user.pw_uid, user.pw_gid)
+        own(place)
         yield place
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def own(path: Path) -> None:
+    """Give a file or folder to whoever servers run as."""
+    if (user := _user()) is not None:
+        os.chown(path, user.pw_uid, user.pw_gid)
 
 
 def run(name: str, *arguments: str) -> None:
@@ -227,7 +239,7 @@ def program(name: str) -> str:
     assert wheel is not None
     assert wheel.origin is not None
     places = *Path("/usr/lib/postgresql").glob("*/bin"), *Path(wheel.origin).parent.glob("pginstall*/bin")
-    return next((str(place / name) for place in places if _runs(place / name)), None) or _missing(
+    return next((str(place / name) for place in places if _runs(place / name)), None) or missing(
         f"{name} of PostgreSQL"
     )
 
@@ -241,7 +253,8 @@ def _runs(path: Path) -> bool:
         return False
 
 
-def _missing(what: str) -> NoReturn:
+def missing(what: str) -> NoReturn:
+    """What a test needs is not there: it skips, but in CI."""
     if os.environ.get("GUARDRAIL_CI"):
         pytest.fail(f"CI needs {what}")
     pytest.skip(f"needs {what}")
@@ -260,4 +273,4 @@ def _user() -> pwd.struct_passwd | None:
     for name in ("postgres", "pgserver", "nobody"):
         with suppress(KeyError):
             return pwd.getpwnam(name)
-    _missing("a user to run PostgreSQL as, other than root")
+    missing("a user to run PostgreSQL as, other than root")

@@ -1,37 +1,34 @@
-"""A look as an attempt: what is carried out in which transaction, and what becomes of a statement that fails.
+"""A look as an attempt: which statements go out together, and what becomes of those that fail.
 
-The statements of a batch go out at once. One that fails takes the whole transaction with it, and the answers of the
-others; so then the look is carried out again, in another snapshot, each statement by itself behind a savepoint, and
-the failure costs one answer only. For what takes too long there is no second time: it costs its own answer and those
-that have not come by then.
+The statements of a batch go out at once. One that fails takes those behind it with it; they go out again, in the same
+snapshot, when the transaction has been set back to a savepoint. So a failure costs one answer, and one round trip.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final, Protocol, TypeAlias, cast
+
+from psycopg.errors import FeatureNotSupported
 
 from guardrail.pictures import Answer
 from guardrail.stores.looks import Batch, Failure, Looking, Result, Statement
-from guardrail.stores.postgres.faults import is_away, is_late, reason
+from guardrail.stores.postgres.faults import is_away, is_unreadable, reason
 
-_END: Final = Statement("ROLLBACK")
 _SAVE: Final = Statement("SAVEPOINT guardrail")
 _UNDO: Final = Statement("ROLLBACK TO SAVEPOINT guardrail")
-_FORGET: Final = Statement("RELEASE SAVEPOINT guardrail")
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Statements that go out at once. An error is also the outcome of those behind it.
+    """Statements that go out at once. The error of one is also the outcome of those behind it.
 
-    `prepare`: whether they are prepared on the server; None: when they have come before, as the connection says.
+    `prepare`: whether they are prepared on the server; None: those that come again, where that is safe.
     """
 
     statements: Sequence[Statement]
-    prepare: bool | None = False
+    prepare: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,119 +39,119 @@ class Alone:
 
 
 Outcome: TypeAlias = Result | Exception
-"""What a statement came to; an error is psycopg's, or says that a text cannot be written or read."""
+"""What a statement came to; an error is psycopg's, or says that a text cannot be written."""
 
 Attempt: TypeAlias = Generator[Together | Alone, Sequence[Outcome], list[Answer]]
-
-Results: TypeAlias = list[Result | Failure]
-_Batched: TypeAlias = Generator[Together | Alone, Sequence[Outcome], tuple[Results, Failure | None]]
-"""The results of a batch; with a failure, the time is up, and it is the result of every further statement."""
+_Steps: TypeAlias = Generator[Together | Alone, Sequence[Outcome], None]
 
 
 class Time(Protocol):
     """The time that a look has."""
 
     @property
+    def left(self) -> float:
+        """How many seconds are left."""
+        ...
+
+    @property
     def passed(self) -> bool:
-        """Whether it is up; then the connection is lost."""
+        """Whether it is up; then the connection is cut off."""
         ...
 
 
-class _Doubtful(Exception):
-    """A statement of a batch failed, and took the others with it."""
+Limit: TypeAlias = Callable[[float], Statement]
+"""The statement that limits the following ones to so many seconds each."""
 
 
-def attempts(opening: Sequence[Statement], begin: Callable[[], Looking], time: Time) -> Attempt:
-    """Carry out a look, which `begin` begins. Raises `psycopg.Error` where the server is away or refuses the opening."""
-    try:
-        return (yield from _looked(begin(), opening, partial(_together, time)))
-    except _Doubtful:
-        _check((yield Together([_END])))
-        return (yield from _looked(begin(), opening, partial(_singly, time)))
+def attempt(look: Looking, opening: Sequence[Statement], limit: Limit, time: Time) -> Attempt:
+    """Carry out a look in a transaction, which the opening begins and which is still open at the end.
 
-
-def _looked(
-    look: Looking, opening: Sequence[Statement], carry_out: Callable[[Sequence[Statement], Batch], _Batched]
-) -> Attempt:
-    over: Failure | None = None
+    Raises `psycopg.Error` where the server is away, or refuses the opening.
+    """
+    before: Sequence[Statement] = (*opening, _SAVE)
     try:
         batch = next(look)
         while True:
-            if over is None:
-                results, over = yield from carry_out(opening, batch)
-            else:
-                results = [over] * len(batch.statements)
-            batch, opening = look.send(results), ()
+            carried = _Carried(batch, before, limit, time)
+            yield from carried.out()
+            batch, before = look.send(carried.results), carried.before
     except StopIteration as done:
         return cast("list[Answer]", done.value)
 
 
-def _together(time: Time, opening: Sequence[Statement], batch: Batch) -> _Batched:
-    """All statements of a batch at once, and then those whose rows are taken in portions."""
-    portioned = [statement for statement in batch.statements if statement.take is not None]
-    at_once = [statement for statement in batch.statements if statement.take is None]
-    ending = [_END] if batch.last and not portioned else []
-    outcomes = yield Together([*opening, *at_once, *ending], prepare=None)
-    over = _over(outcomes, time)
-    given = iter(outcomes[len(opening) :])
-    results: Results = []
-    for statement in batch.statements:
-        outcome: Outcome | None = None
-        if statement.take is None:
-            outcome = next(given)
-        elif over is None:
-            [outcome] = yield Alone(statement)
-            over = _over([outcome], time)
-        results.append(outcome if isinstance(outcome, Result) else cast("Failure", over))
-    return results, over
+_SHARE: Final = 0.9
+_LAST_SHARE: Final = 0.5
+"""How much of the time that is left one statement may take: nearly all of it, but not that of other checks."""
 
 
-def _over(outcomes: Iterable[Outcome], time: Time) -> Failure | None:
-    """That the time is up, if it is. Raises what there is to raise about another error."""
-    error = next((outcome for outcome in outcomes if isinstance(outcome, Exception)), None)
-    if error is None:
-        return None
-    if time.passed:
-        return Failure(reason(TimeoutError()))
-    if is_late(error):
-        return Failure(reason(error))
-    raise error if is_away(error) else _Doubtful
+class _Carried:
+    """A batch that is carried out. `before`: what must go before the next statements."""
 
+    def __init__(self, batch: Batch, before: Sequence[Statement], limit: Limit, time: Time) -> None:
+        self.before = before
+        self._statements = list(batch.statements)
+        self._limit = limit
+        self._time = time
+        self._share = _LAST_SHARE if batch.last else _SHARE
+        self._found: dict[int, Result | Failure] = {}
+        self._prepare: bool | None = None
 
-def _singly(time: Time, opening: Sequence[Statement], batch: Batch) -> _Batched:
-    """Each statement of a batch by itself."""
-    if opening:
-        _check((yield Together(opening)))
-    over: Failure | None = None
-    results: Results = []
-    for statement in batch.statements:
-        outcome = (yield from _guarded(statement)) if over is None else over
-        if isinstance(outcome, Exception):
-            if time.passed:
-                outcome = over = Failure(reason(TimeoutError()))
-            elif is_away(outcome):
+    @property
+    def results(self) -> list[Result | Failure]:
+        """The results in the statements' order; for what was not reached, the time was up."""
+        late = Failure(reason(TimeoutError()))
+        return [self._found.get(place, late) for place in range(len(self._statements))]
+
+    def out(self) -> _Steps:
+        """Carry it out: first what is taken in portions, which are pictures of many rows."""
+        while places := self._left(in_portions=True):
+            yield from self._alone(places[0])
+        while places := self._left(in_portions=False):
+            yield from self._together(places)
+
+    def _left(self, *, in_portions: bool) -> list[int]:
+        """The places of the statements that are to be carried out yet; none when the time is up."""
+        if self._time.passed:
+            return []
+        places = [place for place in range(len(self._statements)) if place not in self._found]
+        return [place for place in places if (self._statements[place].take is not None) == in_portions]
+
+    def _alone(self, place: int) -> _Steps:
+        if self.before:
+            _check((yield Together([*self.before, self._limit(_SHARE * self._time.left)])))
+            self.before = ()
+        [outcome] = yield Alone(self._statements[place])
+        self._note(place, outcome)
+
+    def _together(self, places: Sequence[int]) -> _Steps:
+        before = [*self.before, self._limit(self._share * self._time.left)]
+        outcomes = yield Together([*before, *(self._statements[place] for place in places)], self._prepare)
+        _check(outcomes[: len(before)])
+        self.before = ()
+        for place, outcome in zip(places, outcomes[len(before) :], strict=False):
+            # What is behind the first error may have results, but its errors are not its own.
+            if isinstance(outcome, Result) or not self.before:
+                self._note(place, outcome)
+
+    def _note(self, place: int, outcome: Outcome) -> None:
+        """Note what a statement came to, and what must go before others then. Raises what makes all others vain."""
+        statement = self._statements[place]
+        if isinstance(outcome, Result):
+            self._found[place] = outcome
+        elif not self._time.passed:
+            if is_away(outcome):
                 raise outcome
+            self.before = (_UNDO,)
+            if isinstance(outcome, FeatureNotSupported) and self._prepare is None:
+                self._prepare = False  # it may have been prepared, and a column has another type since
+            elif is_unreadable(outcome) and statement.binary:
+                self._statements[place] = replace(statement, binary=False)
             else:
-                outcome = Failure(reason(outcome))
-        results.append(outcome)
-    return results, over
-
-
-def _guarded(statement: Statement) -> Generator[Together | Alone, Sequence[Outcome], Outcome]:
-    """A statement whose failure does not touch the transaction; its values come as text, which is always readable."""
-    statement = replace(statement, binary=False)
-    if statement.take is None:
-        _, outcome, left = yield Together([_SAVE, statement, _FORGET])
-    else:
-        _check((yield Together([_SAVE])))
-        [outcome] = yield Alone(statement)
-        [left] = [outcome] if isinstance(outcome, Exception) else (yield Together([_FORGET]))
-    if isinstance(left, Exception) and not is_away(left):
-        yield Together([_UNDO])
-    return outcome
+                self._found[place] = Failure(reason(outcome))
 
 
 def _check(outcomes: Iterable[Outcome]) -> None:
+    """Raise the first error of statements that everything depends on."""
     for outcome in outcomes:
         if isinstance(outcome, Exception):
             raise outcome

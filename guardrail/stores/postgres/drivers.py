@@ -18,6 +18,9 @@ PORTION: Final = 1_000
 """How many rows are read at once; after some milliseconds of that others may go on."""
 
 _END: Final = b"ROLLBACK"
+"""Never part of a pipeline: behind one psycopg may ask the server to flush, and a pooler that has given the session back
+with the end of the transaction would take another for that, and wait in it for an answer that never comes."""
+
 _ERRORS: Final = (Error, UnicodeError)
 
 Sync: TypeAlias = Connection[Any]
@@ -136,6 +139,7 @@ def _alone(connection: Sync, adapters: AdaptersMap, statement: Statement) -> Out
     try:
         for row in cursor.stream(statement.sql.encode(), statement.values, binary=statement.binary, size=_SIZE):
             portions.add(row)
+        ExactCursor(connection, adapters).execute(_NOTHING, prepare=False)
     except _ERRORS as error:
         return error
     return portions.result()
@@ -148,10 +152,14 @@ async def _aalone(connection: Async, adapters: AdaptersMap, statement: Statement
         async for row in cursor.stream(statement.sql.encode(), statement.values, binary=statement.binary, size=_SIZE):
             if portions.add(row):
                 await asyncio.sleep(0)
+        await AsyncExactCursor(connection, adapters).execute(_NOTHING, prepare=False)
     except _ERRORS as error:
         return error
     return portions.result()
 
+
+_NOTHING: Final = b""
+"""After a statement in portions libpq would go on giving portions, if one outside of a pipeline did not end that."""
 
 _SIZE: Final = PORTION if capabilities.has_stream_chunked() else 1
 

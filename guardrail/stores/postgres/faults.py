@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from psycopg import Error, InterfaceError, OperationalError, errors
+from psycopg import DataError, Error, InterfaceError, OperationalError, errors
 
 from guardrail.errors import StoreError
 from guardrail.stores.sources import told
@@ -16,9 +16,9 @@ def is_away(error: Exception) -> bool:
     return isinstance(error, InterfaceError | OperationalError) and error.sqlstate in (None, "57P01", "57P02", "57P03")
 
 
-def is_late(error: Exception) -> bool:
-    """Whether a statement took longer than it may."""
-    return isinstance(error, errors.QueryCanceled | errors.LockNotAvailable)
+def is_unreadable(error: Exception) -> bool:
+    """Whether it is a value of the answer that psycopg could not make anything of."""
+    return isinstance(error, DataError) and error.sqlstate is None
 
 
 def reason(error: Exception) -> str:

@@ -17,15 +17,17 @@ _AS_OPENED: Final = (
     Statement("SET LOCAL SESSION AUTHORIZATION DEFAULT"),
     Statement("SET LOCAL search_path TO DEFAULT"),
 )
-_SETTINGS: Final = """
+_SETTINGS: Final = Statement("""
     SELECT pg_catalog.set_config('search_path', pg_catalog.concat_ws(
                ', ', 'pg_catalog', nullif(pg_catalog.current_setting('search_path'), ''), 'pg_temp'), true),
-           pg_catalog.set_config('statement_timeout', $1, true), pg_catalog.set_config('lock_timeout', $2, true),
            pg_catalog.set_config('TimeZone', 'UTC', true), pg_catalog.set_config('DateStyle', 'ISO', true),
            pg_catalog.set_config('IntervalStyle', 'postgres', true), pg_catalog.set_config('bytea_output', 'hex', true),
            pg_catalog.set_config('extra_float_digits', '1', true),
            pg_catalog.set_config('standard_conforming_strings', 'on', true),
            pg_catalog.set_config('row_security', 'on', true), pg_catalog.set_config('transform_null_equals', 'off', true)
+""")
+_LIMITS: Final = """
+    SELECT pg_catalog.set_config('statement_timeout', $1, true), pg_catalog.set_config('lock_timeout', $2, true)
 """
 _NAMES: Final = """
     SELECT CASE WHEN c.relname ~ '[."]' THEN quote_ident(c.relname) ELSE c.relname END
@@ -74,16 +76,21 @@ _SEED: Final = 1_735_746_930
 """What hashes begin with; with 0, a null would have the hash of a float that is 0, and with 1 that of a numeric 0."""
 
 
-def opening(timeout: float, own: bool) -> tuple[Statement, ...]:
+def opening(own: bool) -> tuple[Statement, ...]:
     """What every look begins with: a snapshot, and settings that a session of another's may have changed.
 
     Names mean the server's own objects first and a session's temporary tables last. A pooler may hand out a session
     whose role and path somebody has set: where the store opened the connection, what they are by default is taken. Of
-    a connection of the user's, they are what was set. A statement may take most of the look's time, so that the server
-    gives up before the look does. After the first query the transaction cannot be made a writing one any more.
+    a connection of the user's, they are what was set. After the first query the transaction cannot be made a writing
+    one any more.
     """
-    most, held = (f"{max(1, round(timeout * share * 1000))}ms" for share in (0.9, 0.8))
-    return (_BEGIN, *(_AS_OPENED if own else ()), Statement(_SETTINGS, (most, held)))
+    return (_BEGIN, *(_AS_OPENED if own else ()), _SETTINGS)
+
+
+def limit(seconds: float) -> Statement:
+    """What limits the following statements to so many seconds each; a lock is waited for a little shorter."""
+    most, held = (f"{max(1, round(seconds * share * 1000))}ms" for share in (1, 0.9))
+    return Statement(_LIMITS, (most, held))
 
 
 class PostgresGrammar:

@@ -14,11 +14,11 @@ from guardrail.query.proof import Dialect
 from guardrail.stores.answers import unanswered
 from guardrail.stores.deadlines import Deadline, adeadline, deadline
 from guardrail.stores.looks import look
-from guardrail.stores.postgres.attempts import Attempt, attempts
+from guardrail.stores.postgres.attempts import Attempt, attempt
 from guardrail.stores.postgres.connections import Async, Either, Sync
 from guardrail.stores.postgres.drivers import adrive, drive
 from guardrail.stores.postgres.faults import is_away, reason
-from guardrail.stores.postgres.grammar import PostgresGrammar, opening
+from guardrail.stores.postgres.grammar import PostgresGrammar, limit, opening
 from guardrail.stores.postgres.positions import PostgresPositions
 from guardrail.stores.postgres.remarks import remarks
 from guardrail.stores.sources import AsyncSource, Lease
@@ -74,9 +74,9 @@ class PostgresStore:
 
     def _looked(self, questions: Sequence[Question], until: float) -> list[Answer] | None:
         """The answers; None where a kept connection was lost, so that another is to be tried."""
-        with self._source.lease(_left(until)) as lease, deadline(lease.connection.fileno(), _left(until)) as watched:
+        with self._source.lease(_left(until)) as lease, deadline(lease.connection.fileno(), _left(until)) as time:
             try:
-                return drive(cast("Sync", lease.connection), self._attempt(questions, lease, until, watched))
+                return drive(cast("Sync", lease.connection), self._attempt(questions, lease, time))
             except Error as error:
                 _mind(error, lease)
                 return None
@@ -87,19 +87,16 @@ class PostgresStore:
             blocking = PostgresStore(self.name, source, _left(until))
             return cast("list[Answer]", await in_thread(partial(blocking.look, questions)))
         async with source.alease(_left(until)) as lease:
-            with adeadline(lease.connection.fileno(), _left(until)) as watched:
+            with adeadline(lease.connection.fileno(), _left(until)) as time:
                 try:
-                    return await adrive(
-                        cast("Async", lease.connection), self._attempt(questions, lease, until, watched)
-                    )
+                    return await adrive(cast("Async", lease.connection), self._attempt(questions, lease, time))
                 except Error as error:
                     _mind(error, lease)
                     return None
 
-    def _attempt(self, questions: Sequence[Question], lease: Lease[Either], until: float, watched: Deadline) -> Attempt:
+    def _attempt(self, questions: Sequence[Question], lease: Lease[Either], time: Deadline) -> Attempt:
         """How the questions are asked on a connection."""
-        begin = partial(look, questions, PostgresGrammar(), self.name)
-        return attempts(opening(_left(until), lease.own), begin, watched)
+        return attempt(look(questions, PostgresGrammar(), self.name), opening(lease.own), limit, time)
 
     def _unanswered(self, questions: Sequence[Question], why: str) -> list[Answer]:
         return [unanswered(self.name, question, why) for question in questions]
