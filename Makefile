@@ -1,5 +1,6 @@
 # Every target first sets up what it needs in .venv, once: with uv where it works, else with venv and pip.
 VENV := .venv
+BACKENDS := .backends
 PYTHON := $(VENV)/bin/python
 ARGS :=
 
@@ -8,7 +9,7 @@ UV := $(shell uv --version >/dev/null 2>&1 && echo uv)
 PYTHONS := python3 python3.14 python3.13 python3.12 python3.11 python
 CHECKED := $(wildcard guardrail adapters tests examples)
 
-.PHONY: help install demo test bench lint ruff mypy pyright clean
+.PHONY: help install demo test bench backends lint ruff mypy pyright clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -23,7 +24,11 @@ test: $(VENV)/.development  ## run the tests, ARGS="-k name" for some of them
 	$(PYTHON) -m pytest --numprocesses auto --dist worksteal $(ARGS)
 
 bench: $(VENV)/.development  ## measure, as JSON lines
-	$(PYTHON) tests/benchmarks/run.py $(ARGS)
+	PYTHONPATH=tests $(PYTHON) tests/benchmarks/run.py $(ARGS)
+
+backends: $(VENV)/.development $(BACKENDS)/phoenix/.installed $(BACKENDS)/mlflow/.installed  ## show runs in Phoenix and MLflow, ARGS=--stay to look
+	$(PYTHON) examples/observability/backends.py \
+	  --phoenix $(BACKENDS)/phoenix/bin/phoenix --mlflow $(BACKENDS)/mlflow/bin/mlflow $(ARGS)
 
 lint: ruff mypy pyright  ## ruff, mypy and pyright
 
@@ -38,17 +43,22 @@ pyright: $(VENV)/.development
 	$(PYTHON) -m pyright --pythonpath $(PYTHON)
 
 clean:  ## remove .venv and whatever tools left behind
-	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BACKENDS) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 ifdef UV
 installer := $(PYTHON)
 pip_install = $(UV) pip install --quiet --python $(PYTHON) --constraints constraints.txt --build-constraints constraints.txt
 
+backend_venv = $(UV) venv --quiet --clear --python $(PYTHON)
+backend_install = $(UV) pip install --quiet --python $(1)
+
 $(PYTHON):
 	$(UV) venv --quiet --python '>=3.11' $(VENV)
 else
 installer := $(VENV)/.pip
+backend_venv = $(PYTHON) -m venv --clear
+backend_install = $(1) -m pip install --quiet
 pip_install = $(PYTHON) -m pip install --quiet --constraint constraints.txt --build-constraint constraints.txt
 
 $(PYTHON):
@@ -71,4 +81,12 @@ $(VENV)/.runtime: pyproject.toml constraints.txt | $(installer)
 
 $(VENV)/.development: $(VENV)/.runtime
 	$(pip_install) --group dev
+	@touch $@
+
+# Backends have dependencies of their own, so each lives apart.
+$(BACKENDS)/phoenix/.installed: package := arize-phoenix
+$(BACKENDS)/mlflow/.installed: package := mlflow
+$(BACKENDS)/%/.installed: examples/observability/constraints-%.txt | $(VENV)/.runtime
+	$(backend_venv) $(BACKENDS)/$*
+	$(call backend_install,$(BACKENDS)/$*/bin/python) --constraint $< $(package)
 	@touch $@

@@ -1,6 +1,6 @@
 """Names of spans, attributes, events and metrics: the one place where they are written.
 
-The `gen_ai.*`, `db.*` and `error.*` names are those of the OpenTelemetry semantic conventions. The GenAI ones
+The `gen_ai.*`, `db.*`, `http.*`, `server.*`, `url.*` and `error.*` names are those of the OpenTelemetry semantic conventions. The GenAI ones
 are in development and have moved to a repository of their own, for which no package exists; so they are
 written here as constants and a test compares them with the installed `opentelemetry-semantic-conventions`
 wherever it still has them. Everything of the library's own is under `guardrail.`; nothing else is added under
@@ -51,6 +51,15 @@ DB_OPERATION: Final = "db.operation.name"
 DB_SUMMARY: Final = "db.query.summary"
 DB_TEXT: Final = "db.query.text"
 DB_ROWS: Final = "db.response.returned_rows"
+
+# Conventions: HTTP clients.
+HTTP_METHOD: Final = "http.request.method"
+HTTP_RESENDS: Final = "http.request.resend_count"
+HTTP_STATUS: Final = "http.response.status_code"
+SERVER_ADDRESS: Final = "server.address"
+SERVER_PORT: Final = "server.port"
+URL_FULL: Final = "url.full"
+URL_TEMPLATE: Final = "url.template"
 
 # A run.
 RUN_ID: Final = "guardrail.run.id"

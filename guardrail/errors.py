@@ -3,7 +3,7 @@
 GuardrailError
 ├── ConfigurationError   a declaration is wrong: file, line, field, suggestion; all mistakes at once
 ├── InputError           a run was opened with inputs that do not fit its task
-├── QueryRefused         a query is not provably read-only
+├── QueryRefused         a query is not provably read-only, or a request not one that stays where it was written
 ├── StoreError           a store could not be looked at
 ├── LedgerError          the ledger could not be written or read
 │   └── RunTaken         the run is open in another process, or in this one (`guardrail.ledger.transactions`)
@@ -72,7 +72,7 @@ class InputError(GuardrailError):
 
 
 class QueryRefused(GuardrailError):
-    """A query is not provably read-only; the text says which part is not allowed and why."""
+    """A query is not provably read-only, or a request may lead elsewhere; the text says which part and why."""
 
 
 class ExpressionError(GuardrailError):
@@ -84,7 +84,7 @@ class StoreError(GuardrailError):
 
 
 class LedgerError(GuardrailError):
-    """The ledger could not be written or read; says which file and what to do."""
+    """The ledger could not be written or read; says where it lies and what to do."""
 
 
 class RunNotOpen(GuardrailError):

@@ -7,7 +7,7 @@ a hash of each row as computed by the server, and whole rows only for the keys t
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
@@ -32,11 +32,33 @@ Row: TypeAlias = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Exchange:
+    """How an HTTP store came by an answer, as telemetry may tell it: names of inputs, never values.
+
+    `host` and `port` are the server's, `template` the path with the names of its inputs, `url` all of it, with the
+    values of the query left out. `status` is that of the last response (None: there was none), `resends` how often a
+    request was sent again, `error` the class of the error that prevented an answer ("": there is one).
+    """
+
+    host: str
+    port: int
+    url: str
+    template: str
+    status: int | None = None
+    resends: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
-    """The answer to a query: column names and rows in the order the database gave them."""
+    """The answer to a query: column names and rows in the order the database gave them.
+
+    The value of an HTTP store is one row of one column, or no row where there is none.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
+    exchange: Exchange | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_true(self) -> bool:
@@ -53,11 +75,12 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table or view as the schema has it.
+    """A table or view as the schema has it, or a resource of an HTTP store, which has none.
 
-    `key` names the columns that tell its rows apart (None: nothing does), `columns` all columns, `kinds` how
-    they compare, `generated` those that the database fills by itself. `rows` counts its rows up to the asked limit
-    plus one (None: not counted). `hides_rows`: a policy of the database may keep rows from whoever looks.
+    `key` names the columns that tell its rows apart (None: nothing does), `columns` all columns (empty where they are
+    not known), `kinds` how they compare, `generated` those that the database fills by itself. `rows` counts its rows
+    up to the asked limit plus one (None: not counted). `hides_rows`: a policy of the database may keep rows from
+    whoever looks.
     """
 
     name: str
@@ -81,7 +104,7 @@ class Picture:
     """A watched table's state in one snapshot.
 
     `table` is `store.table`; `key` names the key columns; `columns` all looked-at columns in row order,
-    key columns first; `kinds` their kinds, by name. `rows` holds whole rows by key (all of them when
+    key columns first; `kinds` their kinds, by name (none where a store without a schema has only nulls). `rows` holds whole rows by key (all of them when
     `hashes` is None, else the pinned ones); `hashes` a row hash for every key. `generated` names columns the
     database fills by itself (an integer primary key, a default, a generated column). `hides_rows`: a policy of the
     database may keep rows from whoever looked, so that nothing is known of them.
@@ -95,11 +118,40 @@ class Picture:
     hashes: Mapping[Key, bytes] | None = None
     generated: frozenset[str] = field(default_factory=frozenset[str])
     hides_rows: bool = field(default=False, compare=False)
+    exchange: Exchange | None = field(default=None, compare=False, repr=False)
 
     @property
     def size(self) -> int:
         """How many rows the picture covers."""
         return len(self.rows if self.hashes is None else self.hashes)
+
+
+def joined(one: Picture, other: Picture) -> tuple[Picture, Picture]:
+    """Two pictures of a table without a schema, over the columns of both and with kinds that hold for both.
+
+    What a row does not have is null.
+    """
+    columns = tuple(dict.fromkeys((*one.columns, *other.columns)))
+    kinds: dict[str, ColumnKind] = {}
+    for name in columns:
+        kind = _common(one.kinds.get(name), other.kinds.get(name))
+        if kind is not None:
+            kinds[name] = kind
+    return _over(one, columns, kinds), _over(other, columns, kinds)
+
+
+def _common(one: ColumnKind | None, other: ColumnKind | None) -> ColumnKind | None:
+    if one is None or other is None or one == other:
+        return one or other
+    return "decimal" if {one, other} == {"integer", "decimal"} else "unknown"
+
+
+def _over(picture: Picture, columns: tuple[str, ...], kinds: Mapping[str, ColumnKind]) -> Picture:
+    if picture.columns == columns:
+        return replace(picture, kinds=kinds)
+    places = [picture.columns.index(name) if name in picture.columns else None for name in columns]
+    rows = {key: tuple(None if place is None else row[place] for place in places) for key, row in picture.rows.items()}
+    return replace(picture, columns=columns, kinds=kinds, rows=rows)
 
 
 def as_spelled(name: str, columns: Collection[str]) -> str:
@@ -115,6 +167,7 @@ class Unanswered:
     """A question that could not be answered, and why; never a pass."""
 
     why: str
+    exchange: Exchange | None = field(default=None, compare=False, repr=False)
 
 
 Answer: TypeAlias = Rows | Picture | Tables | Unanswered

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support.databases import Database, Kind, opened
 from support.servers import empty_database, empty_schema, mariadb, postgres
 
 CHECKOUT = Path(__file__).parents[1]
@@ -47,3 +48,11 @@ def mariadb_url() -> Iterator[str]:
     """The URL of an empty database on a MariaDB server, for a user who may do everything."""
     with empty_database(mariadb()) as url:
         yield url
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest, tmp_path: Path, postgres_folder: Path) -> Iterator[Database]:
+    """An empty database: a SQLite file, or what `on_every_database` says."""
+    kind: Kind = getattr(request, "param", "sqlite")
+    with opened(kind, tmp_path, postgres_folder) as made:
+        yield made

@@ -25,9 +25,11 @@ from guardrail.declare.configuration import Content, StoreDeclaration
 from guardrail.declare.loading import load
 from guardrail.declare.matchers import Conditions
 from guardrail.declare.policies import Consequence, Outcomes
+from guardrail.declare.resources import Resource
 from guardrail.errors import ConfigurationError
 from guardrail.run.live import Live
 from guardrail.stores.store import MOST_ANSWERED
+from support.apis import Crm, Reply
 from support.command_line import command
 from support.documents import CHECKOUT, DOCS, Block, blocks, prose, quoted, table
 from support.recorder import Recorder
@@ -50,6 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.setenv("ARCHIVE_URL", "sqlite:///archive.db")
+    monkeypatch.setenv("DESK_TOKEN", "a token")
     yield tmp_path
     for name, module in list(sys.modules.items()):
         if str(getattr(module, "__file__", "")).startswith(str(tmp_path)):
@@ -234,6 +237,7 @@ def key_names(model: type[BaseModel]) -> set[str]:
 MODELS: Mapping[str, type[BaseModel]] = {
     "## Top-level keys": Configuration,
     "## Stores": StoreDeclaration,
+    "### HTTP APIs": Resource,
     "## Tools": tools.Tool,
     "### Arguments": Conditions,
     "## Tasks": contracts.Task,
@@ -332,8 +336,8 @@ def _anchors(document: Path) -> set[str]:
 # Telemetry
 
 
-PREFIXES = ("guardrail.", "gen_ai.", "db.", "error.", "session.")
-NAMES = re.compile(r"`((?:guardrail|gen_ai|db|error|session)\.[a-z_.]+)[` ]")
+PREFIXES = ("guardrail.", "gen_ai.", "db.", "error.", "http.", "server.", "session.", "url.")
+NAMES = re.compile(r"`((?:guardrail|gen_ai|db|error|http|server|session|url)\.[a-z_.]+)[` ]")
 """What a name of telemetry looks like where it is told."""
 
 
@@ -379,12 +383,21 @@ def recorded(tmp_path: Path) -> Iterator[Recorder]:
     task: dict[str, Any] = {
         "any_of": {"refunded": {"expect": [{"inserted": "shop.refunds", "values": {"order_id": 17}}]}},
         "watch": {"shop.refunds": {}, "shop.orders": {}},
-        "checks": [{"store": "shop", "sql": "select nothing from orders"}, {"python": _never}],
+        "checks": [
+            {"store": "shop", "sql": "select nothing from orders"},
+            {"store": "crm", "get": "/busy", "query": {"key": "x"}},
+            {"python": _never},
+        ],
     }
-    guard = guards(tasks={"various": task}, content={"spans": True}, **providers)
+    crm = Crm()
+    busy = iter([Reply({}, 503)])
+    crm.replies["/busy"] = lambda asked: next(busy, Reply({"fine": True}))
+    stores = {"shop": {"url": shop.url}, "crm": {"url": crm.url, "private": True}}
+    guard = guards(tasks={"various": task}, content={"spans": True}, stores=stores, **providers)
     _play(guard, shop)
     yield recorder
     guards.close()
+    crm.close()
 
 
 def _never(_: State) -> bool:

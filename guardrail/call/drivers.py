@@ -112,8 +112,8 @@ def _done(need: Work | Compute | Look | Pause) -> Ending:
                 return Returned(_waited(do()))
             case Compute(do):
                 return Returned(do())
-            case Look(store, questions):
-                return Returned(store.look(questions))
+            case Look(store, questions, scope):
+                return _attempt(partial(store.look, questions), scope)
             case Pause(seconds):
                 time.sleep(seconds)
                 return Returned(None)
@@ -129,8 +129,8 @@ async def _adone(need: Work | Compute | Look | Pause) -> Ending:
                 return Returned(await cast("Awaitable[object]", result) if _is_awaitable(result) else result)
             case Compute(do):
                 return Returned(await computed(do))
-            case Look(store, questions):
-                return Returned(await store.alook(questions))
+            case Look(store, questions, scope):
+                return await _aattempt(store.alook(questions), scope)
             case Pause(seconds):
                 await asyncio.sleep(seconds)
                 return Returned(None)

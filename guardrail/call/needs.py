@@ -10,7 +10,7 @@ from guardrail.stores.store import Question, Store
 
 
 class Scope(Protocol):
-    """What is current while a tool's own code runs (its span): entered and left around each piece of it."""
+    """What is current while something is done (its span): entered and left around each piece of it."""
 
     def attach(self) -> object:
         """Make it current; the token undoes that."""
@@ -74,10 +74,11 @@ class Compute:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Put questions to a store, all in one snapshot; the result is the list of its answers."""
+    """Put questions to a store, all in one snapshot and with the scope current; the result is the list of its answers."""
 
     store: Store
     questions: Sequence[Question]
+    scope: Scope = NO_SCOPE
 
 
 @dataclass(frozen=True, slots=True)

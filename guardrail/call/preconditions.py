@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import TypeAlias, cast
 
 from guardrail.call.needs import Look, Need
 from guardrail.call.steps import Step
-from guardrail.call.tools import CelDemand, Demand, EarlierDemand, SqlDemand
+from guardrail.call.tools import CelDemand, Demand, EarlierDemand, HttpDemand, SqlDemand
 from guardrail.declare.matchers import check
-from guardrail.declare.pointers import MISSING, resolve
 from guardrail.errors import StoreError
 from guardrail.pictures import Answer, Rows, Unanswered
-from guardrail.stores.store import Ask
+from guardrail.pointers import MISSING, resolve
+from guardrail.state.scope import Scope
+from guardrail.stores.store import Ask, Fetch
 
 Checking: TypeAlias = Generator[Need, object, str | None]
 
@@ -48,6 +49,8 @@ def _demand(step: Step, demand: Demand) -> Checking:
             return None if expression.evaluate(variables) else because or "a precondition does not hold"
         case SqlDemand():
             return (yield from _sql(step, demand))
+        case HttpDemand():
+            return (yield from _http(step, demand))
         case EarlierDemand():
             return _earlier(step, demand)
 
@@ -58,16 +61,36 @@ def _run(step: Step) -> dict[str, object]:
 
 def _sql(step: Step, demand: SqlDemand) -> Checking:
     values = {**step.run.inputs, **step.call.args}
-    missing = [name for name in demand.query.parameters if name not in values]
-    if missing:
-        return f"the argument {missing[0]} is missing"
-    look = Look(step.run.stores[demand.store], [Ask(demand.query, values)])
-    answer = cast("list[Answer]", (yield look))[0]
-    if isinstance(answer, Unanswered):
-        raise StoreError(f"a precondition of {step.tool.name} could not be checked: {answer.why}")
-    if isinstance(answer, Rows) and answer.is_true:
-        return None
-    return demand.because or "a precondition on the stored state does not hold"
+    missing = _missing(demand.query.parameters, values)
+    if missing is not None:
+        return missing
+    rows = yield from _looked(step, demand.store, Ask(demand.query, values))
+    return None if rows.is_true else demand.because or _DOES_NOT_HOLD
+
+
+def _http(step: Step, demand: HttpDemand) -> Checking:
+    values = {**step.run.inputs, **step.call.args}
+    missing = _missing((*demand.request.parameters, *demand.reading.names), values)
+    if missing is not None:
+        return missing
+    rows = yield from _looked(step, demand.store, Fetch(demand.request, demand.at, values))
+    return None if demand.reading.misread(rows, Scope(values)) is None else demand.because or _DOES_NOT_HOLD
+
+
+_DOES_NOT_HOLD = "a precondition on the stored state does not hold"
+
+
+def _missing(names: Iterable[str], values: Mapping[str, object]) -> str | None:
+    return next((f"the argument {name} is missing" for name in names if name not in values), None)
+
+
+def _looked(step: Step, store: str, question: Ask | Fetch) -> Generator[Need, object, Rows]:
+    """What a store answers. Raises `StoreError` when it cannot."""
+    [answer] = cast("list[Answer]", (yield Look(step.run.stores[store], [question], step.trace)))
+    if isinstance(answer, Rows):
+        return answer
+    why = answer.why if isinstance(answer, Unanswered) else f"{store} gave no rows"
+    raise StoreError(f"a precondition of {step.tool.name} could not be checked: {why}")
 
 
 def _earlier(step: Step, demand: EarlierDemand) -> str | None:

@@ -15,11 +15,15 @@ from guardrail.declare.tools import (
     CelRequirement,
     EarlierRequirement,
     EffectByArgument,
+    HttpRequirement,
+    Requirement,
     SqlRequirement,
     Tool,
 )
 from guardrail.judge.result import ResultRules
 from guardrail.query.proof import Dialect, Query, prove
+from guardrail.query.requests import Request, prove_request
+from guardrail.state.readings import Reading
 
 CEL_NAMES = frozenset({"args", "inputs", "run"})
 """What a CEL precondition may speak of: the arguments, the run's inputs, and `run.task`, `run.calls`."""
@@ -43,6 +47,17 @@ class SqlDemand:
 
 
 @dataclass(frozen=True, slots=True)
+class HttpDemand:
+    """A value of an HTTP store, `at` a pointer of what a request answers, and what it must be."""
+
+    store: str
+    request: Request
+    at: str
+    reading: Reading
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
 class EarlierDemand:
     """A fact that an earlier good result of the run must hold."""
 
@@ -54,7 +69,7 @@ class EarlierDemand:
     because: str
 
 
-Demand: TypeAlias = CelDemand | SqlDemand | EarlierDemand
+Demand: TypeAlias = CelDemand | SqlDemand | HttpDemand | EarlierDemand
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +94,7 @@ class LiveTool:
 
 
 def live_tool(
-    name: str, tool: Tool, policy: Policy, sentences: Sequence[Sentence], dialects: Mapping[str, Dialect]
+    name: str, tool: Tool, policy: Policy, sentences: Sequence[Sentence], dialects: Mapping[str, Dialect | None]
 ) -> LiveTool:
     """Compile a tool's declaration; `dialects` gives the SQL dialect of each store by name."""
     return LiveTool(
@@ -92,19 +107,20 @@ def live_tool(
         once_per=tool.once_per,
         args=tool.args,
         # Cheap ones first: nobody asks a server for what an expression already refuses.
-        demands=tuple(sorted((_demand(r, dialects) for r in tool.requires), key=_is_sql)),
+        demands=tuple(sorted((_demand(r, dialects) for r in tool.requires), key=_cost)),
         redact=frozenset(tool.redact),
     )
 
 
-def _demand(
-    requirement: CelRequirement | SqlRequirement | EarlierRequirement, dialects: Mapping[str, Dialect]
-) -> Demand:
+def _demand(requirement: Requirement, dialects: Mapping[str, Dialect | None]) -> Demand:
     match requirement:
         case CelRequirement(cel=text, because=because):
             return CelDemand(compile_expression(text, CEL_NAMES), because)
         case SqlRequirement(store=store, sql=text, because=because):
             return SqlDemand(store, prove(text, dialects[store]), because)
+        case HttpRequirement():
+            request = prove_request(requirement.get, requirement.query)
+            return HttpDemand(requirement.store, request, requirement.at, Reading.of(requirement), requirement.because)
         case EarlierRequirement():
             # `is: null` demands a null; it is not the same as no `is` at all.
             is_matched = "is_" in requirement.model_fields_set
@@ -113,8 +129,8 @@ def _demand(
             )
 
 
-def _is_sql(demand: Demand) -> bool:
-    return isinstance(demand, SqlDemand)
+def _cost(demand: Demand) -> int:
+    return 2 if isinstance(demand, HttpDemand) else 1 if isinstance(demand, SqlDemand) else 0
 
 
 def _effect(declared: Effect | EffectByArgument | None) -> Callable[[Mapping[str, object]], Effect]:

@@ -60,7 +60,7 @@ def _declared(made: Live) -> dict[str, Any]:
     """What is declared, without URLs: they may hold passwords."""
     return {
         "policy": {"name": made.policy.name, "mode": made.policy.mode},
-        "stores": dict(made.dialects),
+        "stores": {name: dialect or "http" for name, dialect in made.dialects.items()},
         "tools": {name: _effect(tool) for name, tool in made.configuration.tools.items()},
         "tasks": {name: _task(task) for name, task in made.configuration.tasks.items()},
     }

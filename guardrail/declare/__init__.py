@@ -8,6 +8,7 @@ from guardrail.declare.contracts import (
     Alternative,
     Deleted,
     From,
+    HttpCheck,
     Input,
     Inserted,
     Let,
@@ -21,11 +22,13 @@ from guardrail.declare.contracts import (
 )
 from guardrail.declare.matchers import Conditions
 from guardrail.declare.policies import ByEffect, Outcomes, Policy, Sentence
+from guardrail.declare.resources import Cursor, Resource
 from guardrail.declare.tools import (
     Batch,
     CelRequirement,
     EarlierRequirement,
     EffectByArgument,
+    HttpRequirement,
     Signal,
     SqlRequirement,
     Tool,
@@ -42,10 +45,13 @@ __all__ = [
     "Conditions",
     "Configuration",
     "Content",
+    "Cursor",
     "Deleted",
     "EarlierRequirement",
     "EffectByArgument",
     "From",
+    "HttpCheck",
+    "HttpRequirement",
     "Input",
     "Inserted",
     "Let",
@@ -53,6 +59,7 @@ __all__ = [
     "Outcomes",
     "Policy",
     "PythonCheck",
+    "Resource",
     "Sentence",
     "Signal",
     "SqlCheck",

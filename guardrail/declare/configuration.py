@@ -12,8 +12,10 @@ from guardrail.declare.contracts import Task
 from guardrail.declare.durations import Duration
 from guardrail.declare.model import Count, Declaration, Flag
 from guardrail.declare.policies import Outcomes, Policy, Sentence, Version
-from guardrail.declare.texts import Filled, Location, Name
+from guardrail.declare.resources import Absent, Resource
+from guardrail.declare.texts import Filled, HeaderName, HeaderText, LedgerPlace, Location, Name
 from guardrail.declare.tools import Tool
+from guardrail.query.urls import is_http
 
 if TYPE_CHECKING:
     from guardrail.query.proof import Dialect
@@ -32,11 +34,30 @@ class StoreDeclaration(Declaration):
 
     `timeout` bounds one look. `replica` is the URL of a replica of the server at `url`: the looks go there, once it has
     what the primary had when the look was asked for.
+
+    The rest is for HTTP stores, whose URL is an origin with a base path:
+    headers: what is sent with every request, credentials too; not in the repr.
+    resources: what can be watched, by name.
+    absent: statuses that mean that there is none.
+    private: whether it may be in this machine or in a private network.
+    proxy: the URL of the proxy to go through. None is taken from the environment.
+    ca: path of a file with the certificates (PEM) that its own is checked with, in the place of the known ones.
     """
 
     url: Location = Field(repr=False)
     replica: Location | None = Field(default=None, repr=False)
     timeout: Duration = "5s"
+    headers: Mapping[HeaderName, HeaderText] = Field(default={}, repr=False)
+    resources: Mapping[Name, Resource] = {}
+    absent: Absent = (404, 410)
+    private: Flag = False
+    proxy: Location | None = Field(default=None, repr=False)
+    ca: Location | None = None
+
+    @property
+    def is_http(self) -> bool:
+        """Whether it is an HTTP API, which takes no SQL."""
+        return is_http(self.url)
 
     @property
     def dialect(self) -> Dialect | None:
@@ -62,7 +83,8 @@ class Configuration(Declaration):
 
     policy: the name of a bundled policy, a path, or a `Policy`. `mode`, `outcomes` and `retries` refine it.
     include: further files, merged before this one (and then empty); the same name in two files is a mistake.
-    ledger: path of the ledger's SQLite file (relative to the configuration file), or `memory`.
+    ledger: path of the ledger's SQLite file (relative to the configuration file), `memory`, or a `postgresql://` URL,
+    which is not in the repr: it may hold a password.
     drain: how long the end of a run waits for calls in flight.
     on_silent_failure: `raise` makes leaving the run raise `SilentFailure`; `report` (default) only says so.
     """
@@ -77,7 +99,7 @@ class Configuration(Declaration):
     stores: Mapping[Name, StoreDeclaration] = {}
     tools: Mapping[str, Tool] = {}
     tasks: Mapping[Filled, Task] = {}
-    ledger: Location = "guardrail.db"
+    ledger: LedgerPlace = Field(default="guardrail.db", repr=False)
     drain: Duration = "30s"
     on_silent_failure: Literal["raise", "report"] = "report"
     content: Content = Content()

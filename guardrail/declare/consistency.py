@@ -11,6 +11,7 @@ from guardrail.declare.bundled import names
 from guardrail.declare.configuration import Configuration, StoreDeclaration, dialect_of
 from guardrail.declare.faults import Fault, suggestion
 from guardrail.declare.known import Known
+from guardrail.declare.store_consistency import store_faults
 from guardrail.declare.task_consistency import task_faults
 from guardrail.declare.tool_consistency import tool_faults
 
@@ -22,8 +23,7 @@ def faults(configuration: Configuration, known: Known | None = None) -> Iterator
     if configuration.include:
         yield Fault(("include",), "is read with a file, and this configuration is written in Python", "load it")
     for name, store in configuration.stores.items():
-        if store.dialect is None:
-            yield Fault(("stores", name, "url"), "has another scheme than sqlite, postgres, mysql or mariadb")
+        yield from store_faults(name, store)
         if store.replica is not None:
             yield from _replica_faults(name, store, store.replica)
     for name, tool in configuration.tools.items():

@@ -17,6 +17,7 @@ from guardrail.declare.choices import BY_FORM, ITEMS, KEYS, PLAIN, by_key, kind,
 from guardrail.declare.durations import Duration
 from guardrail.declare.matchers import TypeName
 from guardrail.declare.model import Count, Declaration, Flag, Positive
+from guardrail.declare.resources import HttpReading, Key
 from guardrail.declare.texts import Filled, Name, Pointer, Zone, function_name
 from guardrail.pictures import ColumnKind
 
@@ -74,10 +75,10 @@ class Loosely(Declaration):
 
 
 class Watch(Declaration):
-    """A watched table: `store.table` is its name in the contract.
+    """A watched table: `store.table` is its name in the contract; for an HTTP store, `store.resource`.
 
-    key: the columns that name a row (found in the schema when left out).
-    where: one expression without subqueries over the table's columns, `:name` takes an input.
+    key: the columns that name a row (found in the schema, or in the resource's declaration, when left out).
+    where: one expression without subqueries over the table's columns, `:name` takes an input; not for resources.
     ignore: columns that may change freely.
     compare: columns that compare loosely.
     shared: others write here too: an unattributed change is a warning, not a failure.
@@ -85,7 +86,7 @@ class Watch(Declaration):
     most_rows: above how many rows the picture is refused.
     """
 
-    key: Annotated[Annotated[Filled, PLAIN] | Annotated[tuple[Filled, ...], ITEMS], BY_FORM] | None = None
+    key: Key | None = None
     where: str | None = None
     ignore: tuple[Filled, ...] = ()
     compare: Mapping[Filled, Loosely] = {}
@@ -214,6 +215,13 @@ def _function(value: object) -> object:
     return value
 
 
+class HttpCheck(HttpReading):
+    """A value of an HTTP store at the end."""
+
+    name: str = ""
+    because: str = ""
+
+
 class PythonCheck(Declaration):
     """A Python callable, or `module:function`; takes a `guardrail.State`, answers true, false or a text that says what is wrong."""
 
@@ -222,12 +230,12 @@ class PythonCheck(Declaration):
     because: str = ""
 
 
-Check = SqlCheck | PythonCheck
+Check = SqlCheck | HttpCheck | PythonCheck
 
 _Check: TypeAlias = Annotated[
-    Annotated[SqlCheck, kind("sql")] | Annotated[PythonCheck, kind("python")],
-    by_key("sql", "python"),
-    one_of("sql", "python"),
+    Annotated[SqlCheck, kind("sql")] | Annotated[HttpCheck, kind("get")] | Annotated[PythonCheck, kind("python")],
+    by_key("sql", "get", "python"),
+    one_of("sql", "get", "python"),
 ]
 
 

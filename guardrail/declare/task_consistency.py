@@ -12,6 +12,7 @@ from guardrail.declare.contracts import (
     Check,
     Deleted,
     Expectation,
+    HttpCheck,
     Input,
     SqlCheck,
     Task,
@@ -21,8 +22,11 @@ from guardrail.declare.contracts import (
 from guardrail.declare.faults import Fault, Place, suggestion
 from guardrail.declare.known import Known
 from guardrail.declare.matchers import TypeName
+from guardrail.declare.store_consistency import key_faults
 from guardrail.declare.values import Reference, mentioned, read
+from guardrail.errors import QueryRefused
 from guardrail.query.proof import Query
+from guardrail.query.requests import Request, prove_request
 
 EACH: Final = "each"
 """The name of the item that an expectation with `each` is read for."""
@@ -114,7 +118,7 @@ def _query_faults(text: str, store: str, place: Place, field: str, scope: _Scope
     yield from _parameter_faults(query, (*place, field), scope)
 
 
-def _parameter_faults(query: Query | None, place: Place, scope: _Scope) -> Iterator[Fault]:
+def _parameter_faults(query: Query | Request | None, place: Place, scope: _Scope) -> Iterator[Fault]:
     for name in query.parameters if query is not None else ():
         if name not in scope.inputs:
             yield scope.unknown(name, place, ":")
@@ -130,6 +134,7 @@ def _watch_faults(task: Task, place: Place, scope: _Scope) -> Iterator[Fault]:
         inner = (*place, "watch", table)
         store = table.partition(".")[0]
         yield from _table_name_faults(table, inner, scope)
+        yield from _resource_faults(table, watch, inner, scope)
         yield from _column_faults(watch, inner)
         if watch.where is not None:
             query = yield from scope.known.query(watch.where, store, (*inner, "where"), condition=True)
@@ -141,6 +146,32 @@ def _every_table_faults(task: Task, place: Place, scope: _Scope) -> Iterator[Fau
     stores = scope.known.stores if task.stores is None else task.stores
     if not stores and (task.expect is not None or task.any_of is not None):
         yield Fault(place, "has no store whose tables could be watched", "declare one under `stores`", rests_on=((),))
+    for store in stores if task.expect is not None or task.any_of is not None else ():
+        declared = scope.known.stores.get(store)
+        for name in declared.resources if declared is not None and declared.is_http else ():
+            yield from _resource_faults(f"{store}.{name}", Watch(), place, scope)
+
+
+def _resource_faults(table: str, watch: Watch, place: Place, scope: _Scope) -> Iterator[Fault]:
+    """Whether a watched table that is a resource of an HTTP store has its key, and its inputs."""
+    store, _, name = table.partition(".")
+    declared = scope.known.stores.get(store)
+    resource = declared.resources.get(name) if declared is not None and declared.is_http else None
+    if resource is None:
+        return
+    if watch.key is None and resource.key is None:
+        what = f"has no key: nothing tells the rows of `{table}` apart"
+        yield Fault(place, what, "name the `key` of the resource", rests_on=(place, ("stores", store)))
+    try:
+        parameters = prove_request(resource.get, resource.query).parameters
+    except QueryRefused:  # told of the resource itself
+        return
+    for parameter in parameters:
+        if parameter not in scope.inputs:
+            what = f"`{table}` takes :{parameter}, which is not an input of the task"
+            yield Fault(
+                place, what, suggestion(parameter, scope.inputs, "there are"), rests_on=((*place[:2], "inputs"),)
+            )
 
 
 def _table_name_faults(table: str, place: Place, scope: _Scope) -> Iterator[Fault]:
@@ -152,12 +183,22 @@ def _table_name_faults(table: str, place: Place, scope: _Scope) -> Iterator[Faul
     if scope.stores is not None and store in scope.known.stores and store not in scope.stores:
         stores = (*place[:2], "stores")
         yield Fault(place, f"the store `{store}` is not among the task's `stores`", rests_on=(stores,))
+    declared = scope.known.stores.get(store)
+    if declared is not None and declared.is_http and name not in declared.resources:
+        advice = suggestion(name, declared.resources, "they are") or "declare it under `resources`"
+        yield Fault(place, f"`{store}` has no resource `{name}`", advice, rests_on=(("stores", store),))
+
+
+def _subject_faults(table: str, place: Place, scope: _Scope) -> Iterator[Fault]:
+    """What is wrong with the table that an expectation or an allowance speaks of; it is watched if it is not yet."""
+    yield from _table_name_faults(table, place, scope)
+    if scope.watch is not None and table not in scope.watch:
+        yield from _resource_faults(table, Watch(), place, scope)
 
 
 def _column_faults(watch: Watch, place: Place) -> Iterator[Fault]:
+    yield from key_faults(watch.key, place)
     key = (watch.key,) if isinstance(watch.key, str) else watch.key
-    if key is not None and (not key or len(set(key)) < len(key)):
-        yield Fault((*place, "key"), "must name at least one column, and each once", rests_on=((*place, "key"),))
     for column in watch.ignore:
         if column in (key or ()):
             yield Fault((*place, "ignore"), f"`{column}` is part of the key, which cannot be ignored")
@@ -190,8 +231,13 @@ def _further_faults(
     for position, allowance in enumerate(allow):
         yield from _allowance_faults(allowance, (*place, "allow", position), scope)
     for position, check in enumerate(checks):
-        if isinstance(check, SqlCheck):
-            yield from _check_faults(check, (*place, "checks", position), scope)
+        match check:
+            case SqlCheck():
+                yield from _check_faults(check, (*place, "checks", position), scope)
+            case HttpCheck():
+                yield from _reading_faults(check, (*place, "checks", position), scope)
+            case _:
+                pass
 
 
 def _check_faults(check: SqlCheck, place: Place, scope: _Scope) -> Iterator[Fault]:
@@ -200,6 +246,12 @@ def _check_faults(check: SqlCheck, place: Place, scope: _Scope) -> Iterator[Faul
         yield Fault((*place, "equals"), "is a mapping", "write a single value, or a list of rows")
     else:
         yield from _value_faults(check.equals, (*place, "equals"), scope, None)
+
+
+def _reading_faults(check: HttpCheck, place: Place, scope: _Scope) -> Iterator[Fault]:
+    request = yield from scope.known.reading(check, place)
+    yield from _parameter_faults(request, (*place, "get"), scope)
+    yield from _value_faults(check.equals, (*place, "equals"), scope, None)
 
 
 def _with_rows(scope: _Scope, expectations: Sequence[Expectation], own: Place) -> _Scope:
@@ -226,7 +278,7 @@ def _expectations_faults(
 
 def _expectation_faults(item: Expectation, place: Place, scope: _Scope) -> Iterator[Fault]:
     table = subject(item)
-    yield from _table_name_faults(table, (*place, _deed(item)), scope)
+    yield from _subject_faults(table, (*place, _deed(item)), scope)
     if item.each is not None:
         yield from _each_faults(item.each, (*place, EACH), scope)
         scope = replace(scope, each="rows" if scope.holds_rows(item.each.removeprefix("$")) else "items")
@@ -254,7 +306,7 @@ def _ignored_faults(table: str, column: str, place: Place, scope: _Scope) -> Ite
 
 def _allowance_faults(item: Allowance, place: Place, scope: _Scope) -> Iterator[Fault]:
     table = subject(item)
-    yield from _table_name_faults(table, (*place, _deed(item)), scope)
+    yield from _subject_faults(table, (*place, _deed(item)), scope)
     for field in ("key", "values"):
         for column, value in _columns(item, field).items():
             yield from _ignored_faults(table, column, (*place, field, column), scope)

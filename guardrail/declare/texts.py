@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator
 
+from guardrail.query.headers import header_name, header_text
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _ESCAPE = re.compile(r"~(?![01])")
 _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -32,7 +34,15 @@ def _location(text: str) -> str:
     return _filled(text)
 
 
-def _pointer(text: str) -> str:
+def _ledger(text: str) -> str:
+    scheme, found, _ = _location(text).partition("://")
+    if found and scheme.lower().partition("+")[0] not in ("postgresql", "postgres"):
+        raise ValueError("has another scheme than postgresql: give a path, `memory`, or a postgresql:// URL")
+    return text
+
+
+def pointer(text: str) -> str:
+    """The text, which is a JSON pointer. Raises ValueError for any other."""
     if text and not text.startswith("/"):
         raise ValueError("must be a JSON pointer, which is empty or begins with /")
     if _ESCAPE.search(text):
@@ -67,7 +77,16 @@ Filled: TypeAlias = Annotated[str, AfterValidator(_filled)]
 Location: TypeAlias = Annotated[str, AfterValidator(_location)]
 """Where something lies: a path or a URL."""
 
-Pointer: TypeAlias = Annotated[str, AfterValidator(_pointer)]
+LedgerPlace: TypeAlias = Annotated[str, AfterValidator(_ledger)]
+"""Where a ledger lies: a path, `memory`, or the URL of a PostgreSQL database."""
+
+HeaderName: TypeAlias = Annotated[str, AfterValidator(header_name)]
+"""The name of an HTTP header that is not the store's own to set."""
+
+HeaderText: TypeAlias = Annotated[str, AfterValidator(header_text)]
+"""The value of an HTTP header."""
+
+Pointer: TypeAlias = Annotated[str, AfterValidator(pointer)]
 """A JSON pointer (RFC 6901); "" is the whole value."""
 
 Pattern: TypeAlias = Annotated[str, AfterValidator(_pattern)]

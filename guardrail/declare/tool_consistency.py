@@ -13,10 +13,12 @@ from guardrail.declare.tools import (
     CelRequirement,
     EarlierRequirement,
     EffectByArgument,
+    HttpRequirement,
     Requirement,
     SqlRequirement,
     Tool,
 )
+from guardrail.declare.values import read
 from guardrail.errors import ExpressionError
 
 RUN_PARTS = ("run.task", "run.calls")
@@ -96,6 +98,12 @@ def _requirement_faults(requirement: Requirement, place: Place, known: Known) ->
         case SqlRequirement():
             yield from known.store(requirement.store, (*place, "store"))
             yield from known.query(requirement.sql, requirement.store, (*place, "sql"))
+        case HttpRequirement():
+            yield from known.reading(requirement, place)
+            try:
+                read(requirement.equals)
+            except ValueError as error:
+                yield Fault((*place, "equals"), str(error))
         case EarlierRequirement():
             yield from _earlier_faults(requirement, place, known)
 

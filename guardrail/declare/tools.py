@@ -12,6 +12,7 @@ from guardrail.declare.choices import BY_FORM, KEYS, PLAIN, by_key, kind, one_of
 from guardrail.declare.matchers import Matcher
 from guardrail.declare.model import Count, Declaration, Flag
 from guardrail.declare.policies import Outcomes, Sentence
+from guardrail.declare.resources import HttpReading
 from guardrail.declare.texts import Filled, Pointer
 
 _SIMPLE = single(str, int, bool, what="a text, a whole number, true or false")
@@ -75,6 +76,12 @@ class SqlRequirement(Declaration):
     because: str = ""
 
 
+class HttpRequirement(HttpReading):
+    """A value of an HTTP store; `:name` in its path or query and `$name` in `equals` take an argument or an input."""
+
+    because: str = ""
+
+
 class EarlierRequirement(Declaration):
     """A fact of this run: an earlier good result of the tool `earlier`.
 
@@ -90,14 +97,15 @@ class EarlierRequirement(Declaration):
     because: str = ""
 
 
-Requirement = CelRequirement | SqlRequirement | EarlierRequirement
+Requirement = CelRequirement | SqlRequirement | HttpRequirement | EarlierRequirement
 
 _Requirement: TypeAlias = Annotated[
     Annotated[CelRequirement, kind("cel")]
     | Annotated[SqlRequirement, kind("sql")]
+    | Annotated[HttpRequirement, kind("get")]
     | Annotated[EarlierRequirement, kind("earlier")],
-    by_key("cel", "sql", "earlier"),
-    one_of("cel", "sql", "earlier"),
+    by_key("cel", "sql", "get", "earlier"),
+    one_of("cel", "sql", "get", "earlier"),
 ]
 
 

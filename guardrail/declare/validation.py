@@ -12,11 +12,11 @@ from pydantic import BaseModel, Tag, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from guardrail.declare.contracts import SqlCheck
+from guardrail.declare.contracts import HttpCheck, SqlCheck
 from guardrail.declare.faults import Fault, Place, at, suggestion
 from guardrail.declare.matchers import Conditions
 from guardrail.declare.model import Declaration
-from guardrail.declare.tools import EarlierRequirement
+from guardrail.declare.tools import EarlierRequirement, HttpRequirement
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -171,7 +171,11 @@ def _tag(member: Any) -> str | None:
 
 
 _NULLABLE: Final = frozenset(
-    {(Conditions, "equals"), (Conditions, "is_not"), (EarlierRequirement, "is_"), (SqlCheck, "equals")}
+    {
+        *((model, "equals") for model in (Conditions, SqlCheck, HttpCheck, HttpRequirement)),
+        (Conditions, "is_not"),
+        (EarlierRequirement, "is_"),
+    }
 )
 """Where null is a value, and not a key that somebody left empty."""
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from guardrail.calls import Judgement, Outcome
-from guardrail.declare.pointers import MISSING, tokens
 from guardrail.declare.tools import Batch, Signal
 from guardrail.judge.fields import fields_of, is_list, reach
 from guardrail.judge.meanings import LONGEST_ITEM_NAME, Meaning, conclude, is_failure
 from guardrail.judge.wording import words
+from guardrail.pointers import MISSING, tokens
 
 Steps: TypeAlias = tuple[str, ...]
 """The steps of a JSON pointer."""

@@ -7,7 +7,7 @@ from itertools import islice
 from types import ModuleType
 from typing import Final, TypeAlias, TypeGuard, cast
 
-from guardrail.declare.pointers import MISSING
+from guardrail.pointers import MISSING
 
 Fields: TypeAlias = Mapping[str, object]
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from guardrail.calls import Effect, Ending, Judgement, Outcome, Raised
-from guardrail.declare.pointers import MISSING, tokens
 from guardrail.declare.policies import Sentence
 from guardrail.declare.tools import Tool
 from guardrail.judge.declared import DeclaredBatch, DeclaredSignal, Steps
@@ -20,6 +19,7 @@ from guardrail.judge.sentences import Sentences
 from guardrail.judge.signals import find_sign
 from guardrail.judge.texts import Unparsed, announced_failure, parse
 from guardrail.judge.wording import weigh, words
+from guardrail.pointers import MISSING, tokens
 
 _SCALARS: Final = frozenset({type(None), bool, int, float})
 

@@ -44,7 +44,7 @@ def bind_in_order(query: Query, values: Mapping[str, object]) -> list[object]:
 def bind_value(value: object, dialect: Dialect) -> object:
     """One value, converted for the driver of the dialect; raises `StoreError` as `bind` does."""
     try:
-        return _CONVERTERS[dialect](value)
+        return _CONVERTERS[dialect](_plain(value))
     except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise StoreError(f"the value cannot be bound: {error}") from error
 
@@ -59,12 +59,23 @@ def _bound(name: str, values: Mapping[str, object], dialect: Dialect) -> object:
         raise StoreError(f"the parameter :{name}: {error}") from error
 
 
+def _plain(value: object) -> object:
+    """The value of an Enum, and the bytes of what holds them."""
+    match value:
+        case Enum():
+            return _plain(value.value)
+        case bytearray():
+            return bytes(value)
+        case memoryview():
+            return cast("memoryview[int]", value).tobytes()
+        case _:
+            return value
+
+
 def _for_sqlite(value: object) -> object:
     match value:
         case None:
             return None
-        case Enum():
-            return _for_sqlite(value.value)
         case bool():
             return int(value)
         case int():
@@ -75,8 +86,8 @@ def _for_sqlite(value: object) -> object:
             return _decimal(value)
         case str():
             return _text(value)
-        case bytes() | bytearray() | memoryview():
-            return _bytes(value)
+        case bytes():
+            return bytes(value)
         case date() | time() | UUID():
             return _written(value)
         case list() | tuple() | Mapping():
@@ -87,20 +98,20 @@ def _for_sqlite(value: object) -> object:
 
 def _for_postgres(value: object) -> object:
     match value:
-        case Enum():
-            return _for_postgres(value.value)
-        case None | bool() | float() | date() | time() | timedelta() | UUID():
+        case None | bool() | date() | time() | timedelta() | UUID():
             return value
+        case float():
+            return float(value)
         case int():
             return _whole(int(value), 1000)
         case Decimal():
             return _numeric(value)
         case str():
             return _without_nul(_text(value))
-        case bytes() | bytearray() | memoryview():
-            return _bytes(value)
+        case bytes():
+            return bytes(value)
         case list() | tuple():
-            return _array([_for_postgres(part) for part in cast("Sequence[object]", value)])
+            return _array([_for_postgres(_plain(part)) for part in cast("Sequence[object]", value)])
         case Mapping():
             return _jsonb(cast("_Parts", value))
         case _:
@@ -111,8 +122,6 @@ def _for_mysql(value: object) -> object:
     match value:
         case None:
             return None
-        case Enum():
-            return _for_mysql(value.value)
         case bool():
             return int(value)
         case int():
@@ -123,8 +132,8 @@ def _for_mysql(value: object) -> object:
             return _exact(value)
         case str():
             return _text(value)
-        case bytes() | bytearray() | memoryview():
-            return _bytes(value)
+        case bytes():
+            return bytes(value)
         case date() | time() | UUID():
             return _written(_without_zone(value))
         case list() | tuple() | Mapping():
@@ -177,7 +186,7 @@ def _numeric(value: Decimal) -> Decimal:
         raise ValueError("PostgreSQL has no signaling NaN")
     if value.is_finite() and (_scale(value) > 16_383 or value.adjusted() >= 131_072):
         raise OverflowError("it has more digits than numeric has")
-    return value
+    return Decimal(value)
 
 
 def _exact(value: Decimal) -> Decimal:
@@ -186,7 +195,7 @@ def _exact(value: Decimal) -> Decimal:
         raise ValueError(f"MySQL has no number that is {value}")
     if _scale(value) > 30 or max(value.adjusted() + 1, 1) + _scale(value) > 65:
         raise OverflowError("it has more than 65 digits, or more than 30 after the point")
-    return value
+    return Decimal(value)
 
 
 def _scale(value: Decimal) -> int:
@@ -203,10 +212,6 @@ def _without_nul(text: str) -> str:
     if "\0" in text:
         raise ValueError("PostgreSQL takes no text with a NUL character")
     return text
-
-
-def _bytes(value: bytes | bytearray | memoryview) -> bytes:
-    return cast("memoryview[int]", value).tobytes() if isinstance(value, memoryview) else bytes(value)
 
 
 def _written(value: date | time | UUID) -> str:
@@ -235,8 +240,8 @@ def _array(parts: list[object]) -> list[object]:
     kinds = {_kind(leaf) for leaf in leaves}
     if len(kinds) > 1:
         raise TypeError(f"PostgreSQL takes lists of one type; this one holds {' and '.join(sorted(kinds))}")
-    rows = [part for part in parts if isinstance(part, list)]
-    lengths = {len(cast("list[object]", row)) for row in rows}
+    rows = [cast("list[object]", part) for part in parts if isinstance(part, list)]
+    lengths = {len(row) for row in rows}
     if rows and (len(rows) != len(parts) or len(lengths) > 1 or lengths == {0}):
         raise ValueError("PostgreSQL takes lists of lists only where all are of one length, and not empty")
     return parts
@@ -275,7 +280,7 @@ def _in_json(value: object) -> object:
         case Mapping():
             return dict(cast("Mapping[object, object]", value))
         case Enum():
-            return value.value
+            return _plain(value)
         case Decimal():
             return _decimal(value)
         case date() | time() | UUID():

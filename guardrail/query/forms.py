@@ -15,8 +15,9 @@ _UNITS_FIRST: Final = frozenset({"timestampadd", "timestampdiff"})
 
 
 def canonical(tree: exp.Expr, dialect: Dialect) -> exp.Expr:
-    """The tree with names folded as the server would and quoted, literals plain, and operators that the parser
-    writes as calls made calls. It is changed in place.
+    """The tree with names folded as the server would and quoted, literals plain, and as calls what is written as such.
+
+    It is changed in place.
     """
     tree = rewritten(tree, lambda node: _plain(node, dialect))
     for identifier in tree.find_all(exp.Identifier):

@@ -17,7 +17,7 @@ from guardrail.query.forms import canonical
 from guardrail.query.proved import Dialect, Query
 from guardrail.query.reading import clipped, text_of, tokens_of, tree_of
 from guardrail.query.results import check_columns
-from guardrail.query.vocabulary import AGGREGATES, FUNCTIONS, MODIFIERS, NODES, VALUES, is_internal
+from guardrail.query.vocabulary import AGGREGATES, FUNCTIONS, MODIFIERS, NODES, SEQUENCES, VALUES, is_internal
 from guardrail.query.writing import written
 
 _ROOTS: Final = (exp.Select, exp.SetOperation, exp.Values, exp.Subquery)
@@ -76,8 +76,7 @@ def _inspected(text: str, dialect: Dialect, functions: frozenset[str], condition
     _check_root(tree, dialect, condition)
     for node in tree.walk():
         _check(node, dialect, FUNCTIONS[dialect] | functions)
-    if dialect == "sqlite":
-        _check_signs(tree, tokens)
+    _check_signs(tree, tokens)
     tree = canonical(tree, dialect)
     if dialect == "postgres":
         check_columns(tree)
@@ -107,7 +106,7 @@ def _check(node: exp.Expr, dialect: Dialect, functions: frozenset[str]) -> None:
     """Refuse a node that is not known to only read."""
     if type(node).__name__ not in NODES:
         _check_call(node, dialect, functions)
-    if isinstance(node.this, str) and "\0" in node.this:
+    if any(isinstance(part, str) and "\0" in part for part in node.args.values()):
         raise QueryRefused("it holds a NUL character, which databases do not take alike")
     match node:
         case exp.Select() if not node.expressions:
@@ -122,6 +121,10 @@ def _check(node: exp.Expr, dialect: Dialect, functions: frozenset[str]) -> None:
             # MariaDB 10.11 crashes on such a name where it does not know the database and a join has USING.
             raise QueryRefused(
                 f"{clipped(text_of(node, dialect))} is not allowed: give the table a name with AS, and use it"
+            )
+        case exp.Column() if dialect == "mysql" and node.table and node.name.lower() in SEQUENCES:
+            raise QueryRefused(
+                f"{text_of(node, dialect)} is not allowed: some sessions of MariaDB take a number of a sequence"
             )
         case exp.Identifier() if node.name.startswith("$") and not node.args.get("quoted"):
             raise QueryRefused(f"{node.name} is no parameter of a query; write :{node.name[1:]}")
@@ -150,7 +153,7 @@ def _is_value(name: object, dialect: Dialect) -> bool:
 
 
 def _check_signs(tree: exp.Expr, tokens: Sequence[Token]) -> None:
-    """Refuse a `+` before an operand: the parser drops it, and SQLite converts and indexes differently then."""
+    """Refuse a `+` before an operand: the parser drops it, and servers convert, group and index differently then."""
     if sum(token.token_type is TokenType.PLUS for token in tokens) != len(list(tree.find_all(exp.Add))):
         raise QueryRefused("a + before a value is not allowed; leave it out, or write CAST")
 

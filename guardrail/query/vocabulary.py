@@ -48,6 +48,9 @@ VALUES: Final[dict[Dialect, frozenset[str]]] = {
 }
 """Words that a server takes for a value where the parser takes them for a column."""
 
+SEQUENCES: Final = _words("nextval currval")
+"""Columns of a sequence that MariaDB counts on, or looks up, with `sql_mode` ORACLE, even in quotes."""
+
 AGGREGATES: Final = _words("""
     any_value approx_count_distinct array_agg avg bit_and bit_or bit_xor bool_and bool_or corr count covar_pop
     covar_samp every group_concat json_agg json_array_agg json_arrayagg json_group_array json_group_object

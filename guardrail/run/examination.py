@@ -106,6 +106,8 @@ def _missing(place: str, name: str, tables: Tables) -> Remark:
 
 def _of_columns(place: str, name: str, table: Table, columns: Iterable[str]) -> Iterator[Remark]:
     """Of named columns that the table does not have; names are compared without case."""
+    if not table.columns:  # a resource of an HTTP store: they are those of the rows that it has
+        return
     known = (*table.columns, *(table.key or ()))
     folded = {column.casefold() for column in known}
     for column in dict.fromkeys(columns):

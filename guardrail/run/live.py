@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from guardrail.call.tools import LiveTool, live_tool
@@ -16,9 +17,11 @@ from guardrail.declare.patterns import matches, tool_for
 from guardrail.declare.policies import Policy, refined
 from guardrail.declare.tools import EarlierRequirement
 from guardrail.errors import ConfigurationError, Mistake, StoreError
+from guardrail.ledger.opening import is_url
 from guardrail.pictures import Table
 from guardrail.query.proof import Dialect
-from guardrail.stores.opening import open_replicated, open_store
+from guardrail.run.apis import api_of
+from guardrail.stores.opening import open_api, open_replicated, open_store
 from guardrail.stores.store import Store, tables_of
 from guardrail.telemetry.logs import get_logger
 from guardrail.verification.contracts import LiveContract
@@ -36,17 +39,19 @@ class Live:
         if mistakes:
             raise ConfigurationError(mistakes)
         self.configuration = configuration
+        self._base = base
         self.policy = _policy(configuration)
         self.enforced = self.policy.mode == "enforce"
         self.drain = seconds(configuration.drain)
         self.stores: dict[str, Store] = {
-            name: self.open(name, stores[name]) if name in stores else self._declared(name, base)
+            name: self.open(name, stores[name]) if name in stores else self._declared(name)
             for name in configuration.stores
         }
         oversized = self._oversized()
         if oversized:
+            self.close()
             raise ConfigurationError(oversized)
-        self.dialects: dict[str, Dialect] = {name: store.dialect for name, store in self.stores.items()}
+        self.dialects: dict[str, Dialect | None] = {name: store.dialect for name, store in self.stores.items()}
         self._sentences = (*configuration.sentences, *bundled_sentences())
         self._tools: dict[str, LiveTool] = {}
         self._contracts: dict[str, LiveContract] = {}
@@ -90,17 +95,23 @@ class Live:
         return frozenset(self.configuration.content.redact).union(*(tool.redact for tool in tools))
 
     def open(self, name: str, where: object) -> Store:
-        """Open a store under its declared name, at `where` (a URL, a path, a factory). Raises `StoreError`."""
+        """Open a store under its declared name, at `where` (a URL, a path, a function; None: as declared).
+
+        Raises `StoreError`.
+        """
         if name not in self.configuration.stores:
             known = ", ".join(self.configuration.stores) or "none"
             raise StoreError(f"there is no store {name} in the configuration; its stores are: {known}")
         declared = self.configuration.stores[name]
-        return open_store(name, where, seconds(declared.timeout), declared.dialect)
+        timeout = seconds(declared.timeout)
+        if declared.is_http:
+            return open_api(name, where, api_of(declared, self._base), timeout)
+        return open_store(name, where, timeout, declared.dialect)
 
-    def _declared(self, name: str, base: Path | None) -> Store:
+    def _declared(self, name: str) -> Store:
         """Open a store where it is declared to be."""
         declared = self.configuration.stores[name]
-        url = _placed(declared.url, base)
+        url = _placed(declared.url, self._base)
         if declared.replica is None:
             return self.open(name, url)
         return open_replicated(name, url, declared.replica, seconds(declared.timeout))
@@ -113,6 +124,7 @@ class Live:
                 self._tools.clear()
             declared = tool_for(self.configuration.tools, name)
             found = live_tool(name, declared, self.policy, self._sentences, self.dialects)
+            found = replace(found, redact=found.redact.union(self.configuration.content.redact))
             self._tools[name] = found
         return found
 
@@ -167,8 +179,7 @@ def _placed(url: str, base: Path | None) -> str:
     return f"{_SQLITE}{(base / path).absolute()}"
 
 
-def ledger_path(configuration: Configuration, base: Path | None) -> str:
-    """Where the ledger lies: relative to the configuration file, or to the working directory."""
-    if configuration.ledger == "memory" or base is None:
-        return configuration.ledger
-    return str(base / configuration.ledger)
+def ledger_place(configuration: Configuration, base: Path | None) -> str:
+    """Where the ledger lies; a path is relative to the configuration file, or to the working directory."""
+    place = configuration.ledger
+    return place if place == "memory" or base is None or is_url(place) else str(base / place)

@@ -181,7 +181,7 @@ class _Judging:
     def _judge_row(self, wanted: Wanted) -> Mapping[str, object] | None:
         """Judge an update or a delete; gives the updated row."""
         table = wanted.table
-        shown = {c: describe(value, self.report.secret, how=table.how.get(c)) for c, value in wanted.key.items()}
+        shown = {c: describe(value, self.report.secret) for c, value in wanted.key.items()}
         try:
             found = table.find(wanted.key)
         except Incomparable as error:
@@ -227,8 +227,7 @@ class _Judging:
 
     def _telling(self, wanted: Wanted) -> dict[str, object]:
         """The values that tell a missing row, as they are shown."""
-        how = wanted.table.how
-        return {c: describe(value, self.report.secret, how=how.get(c)) for c, value in wanted.telling.items()}
+        return {column: describe(value, self.report.secret) for column, value in wanted.telling.items()}
 
     def _unrequested(self, rest: Rest) -> Iterator[Finding]:
         change, shared = rest.change, is_shared(rest.table, rest.change)

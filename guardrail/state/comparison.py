@@ -1,8 +1,8 @@
 """How values compare, by the kind of their column (design, rule 14).
 
 Numbers compare as numbers, exactly, a float through its shortest text; only where a value is a float by its
-column or its driver do digits beyond the twelfth not count, and where a value is held against the one before it,
-they do. Instants compare with their zone, JSON as documents, everything else exactly. `Loosely` softens this for a
+column or its driver do digits beyond the twelfth not count (SQLite keeps decimals so, and computes with them), and
+where a value is held against the one before it, they do. Instants compare with their zone, JSON as documents, everything else exactly. `Loosely` softens this for a
 column.
 """
 
@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Context, Decimal, InvalidOperation
+from math import isfinite
 from typing import Literal, Protocol, TypeAlias, TypeGuard, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -125,6 +126,8 @@ class Comparison:
         if self.is_exact and type(declared) is type(actual) and isinstance(declared, str | int):
             return declared == actual
         fitting = self._fitting(declared, actual)
+        if fitting.kind == "decimal":
+            declared = _number(declared, None)
         if fitting.kind == "json":
             return any(fitting._compare(form, fitting.read(actual)) for form in fitting._documents(declared, actual))
         return fitting.same(declared, actual) or fitting.same(_form(fitting.kind, declared), actual)
@@ -322,6 +325,11 @@ def _number(value: object, _: tzinfo | None) -> object:
     return "NaN" if number.is_nan() else number
 
 
+def _exactly(value: object, zone: tzinfo | None) -> object:
+    """An exact number; a float that stands in a column of such numbers, for want of a better type, stays one."""
+    return value if isinstance(value, float) and isfinite(value) else _number(value, zone)
+
+
 def _double(value: object, zone: tzinfo | None) -> object:
     number = _number(value, zone)
     return float(number) if isinstance(number, Decimal) else number
@@ -403,7 +411,7 @@ def _parsed(parse: Callable[[str], object], text: str) -> object:
 
 _READERS: Mapping[Kind, Callable[[object, tzinfo | None], object]] = {
     "integer": _number,
-    "decimal": _number,
+    "decimal": _exactly,
     "float": _double,
     "boolean": _truth,
     "text": _plain,

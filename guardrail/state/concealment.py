@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 
 from guardrail.declare.values import Reference, Value, mentioned
 from guardrail.state.contract import Contract
 
 
-def concealed(contract: Contract, secret: frozenset[str]) -> frozenset[tuple[str, str]]:
+def concealed(contract: Contract, secret: Container[str]) -> frozenset[tuple[str, str]]:
     """The columns, as table and column, of which a contract says that they hold a secret input's value.
 
     So do columns that are to hold what a row found before (`as`) has in such a column.
@@ -22,13 +22,13 @@ def concealed(contract: Contract, secret: frozenset[str]) -> frozenset[tuple[str
 
 
 def _concealed(
-    contract: Contract, secret: frozenset[str], found: frozenset[tuple[str, str]]
+    contract: Contract, secret: Container[str], found: frozenset[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
     tables = {said.name: said.table for branch in contract.branches for said in branch.expected if said.name}
     for table, values, each in _said(contract):
         for column, value in values.items():
             for name, part in _origins(value, each):
-                if name in secret or part in secret or (tables.get(name), part) in found:
+                if name in secret or (part is not None and part in secret) or (tables.get(name), part) in found:
                     yield table, column
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from typing import TypeAlias
 
-from guardrail.declare.pointers import MISSING, follow, pointer, tokens
 from guardrail.declare.values import is_list, is_object
+from guardrail.pointers import MISSING, follow, pointer, tokens
 
 Difference: TypeAlias = tuple[str, object, object]
 """A JSON pointer, the value there before and the value there after; `MISSING` where there is none."""

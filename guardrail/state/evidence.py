@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from guardrail.calls import Finding
@@ -33,4 +33,4 @@ class Evidence:
     window: Window | None = None
     whens: Mapping[str, bool | Unanswered] = field(default_factory=dict[str, bool | Unanswered])
     checks: Mapping[str, Sequence[Finding]] = field(default_factory=dict[str, Sequence[Finding]])
-    secret: frozenset[str] = frozenset()
+    secret: Container[str] = frozenset[str]()

@@ -12,6 +12,7 @@ from guardrail.state.branches import judge_branch, once
 from guardrail.state.comparison import Incomparable
 from guardrail.state.concealment import concealed
 from guardrail.state.contract import Branch, Contract, Expected
+from guardrail.state.differences import comparisons
 from guardrail.state.evidence import Evidence
 from guardrail.state.findings import Reporter
 from guardrail.state.scope import Found, Scope, Unresolved
@@ -40,7 +41,8 @@ def verify(contract: Contract, evidence: Evidence) -> Verified:
         return Verified(())
     pictures = {name: picture for name, picture in evidence.after.items() if isinstance(picture, Picture)}
     contract = contract.spelled({name: picture.columns for name, picture in pictures.items()})
-    report = Reporter(evidence.secret, concealed(contract, evidence.secret))
+    how = {name: comparisons(picture, contract.watch(name).compare) for name, picture in pictures.items()}
+    report = Reporter(evidence.secret, concealed(contract, evidence.secret), how)
     tables, doubts = _tables(contract, evidence, report)
     applying, doubtful = _applying(contract.branches, evidence, report)
     if not applying:
@@ -56,7 +58,7 @@ def unsettled(verified: Verified) -> bool:
     What nobody asked for does not go away by waiting (design, rule 15).
     """
     kinds = {finding.kind for finding in verified.findings if not finding.warning}
-    return not kinds.isdisjoint(("missing_change", "wrong_value"))
+    return not kinds.isdisjoint(("missing_change", "wrong_value", "check_failed"))
 
 
 def keys_wanted(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from guardrail.calls import Finding, FindingKind
-from guardrail.declare.pointers import MISSING
+from guardrail.pointers import MISSING
+from guardrail.state.comparison import Comparison
 from guardrail.state.differences import Change
 from guardrail.state.documents import Difference
+from guardrail.state.presentation import presented
 from guardrail.state.unknown import UNKNOWN
 from guardrail.state.wording import REDACTED, redacted, show, show_both, show_row
 
@@ -19,11 +21,13 @@ ASKED = "nobody asked for it"
 class Reporter:
     """Words findings; values of the columns in `secret` are never in them, nor in what hangs on them.
 
-    `concealed` are further such columns, each of one table: table and column.
+    `concealed` are further such columns, each of one table: table and column. `how` the columns of tables compare says
+    in which form their values are shown.
     """
 
-    secret: frozenset[str] = frozenset()
+    secret: Container[str] = frozenset[str]()
     concealed: frozenset[tuple[str, str]] = frozenset()
+    how: Mapping[str, Mapping[str, Comparison]] = field(default_factory=dict[str, Mapping[str, Comparison]])
 
     def wrong_value(
         self,
@@ -150,5 +154,7 @@ class Reporter:
     def _value(self, table: str, column: str, value: object) -> object:
         """A value as it may be shown: `column` may be followed by a pointer into its document."""
         names = column.split("/")
-        hidden = (table, names[0]) in self.concealed or not self.secret.isdisjoint(names)
-        return REDACTED if hidden else redacted(value, self.secret)
+        if (table, names[0]) in self.concealed or any(name in self.secret for name in names):
+            return REDACTED
+        how = self.how.get(table, {}).get(column)
+        return redacted(value if how is None else presented(value, how), self.secret)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Context, Decimal
 
-from guardrail.declare.pointers import MISSING, follow, resolve
 from guardrail.declare.values import (
     Anything,
     Bound,
@@ -28,6 +27,7 @@ from guardrail.declare.values import (
     is_list,
     is_object,
 )
+from guardrail.pointers import MISSING, follow, resolve
 from guardrail.state.comparison import Comparison, Incomparable, Moment, is_sealed
 from guardrail.state.documents import Difference, document_differences, put
 from guardrail.state.pairing import pair

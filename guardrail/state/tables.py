@@ -6,9 +6,9 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import cast
 
-from guardrail.declare.pointers import MISSING
 from guardrail.declare.values import Given, Value
 from guardrail.pictures import Key, Picture
+from guardrail.pointers import MISSING
 from guardrail.state.comparison import Comparison, Incomparable
 from guardrail.state.contract import Watched
 from guardrail.state.differences import Change, comparisons, differences, row_of

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from guardrail.calls import Finding, FindingKind
-from guardrail.declare.pointers import MISSING
 from guardrail.declare.values import Anything, Generated, Value
 from guardrail.pictures import Key
+from guardrail.pointers import MISSING
 from guardrail.state.comparison import Incomparable
 from guardrail.state.contract import Expected
 from guardrail.state.differences import Change, is_changed
@@ -79,7 +79,7 @@ def _part_shortcomings(
 ) -> Iterator[Finding]:
     try:
         if not meets(value, cell):
-            expected, places = describe(value, report.secret, cell, cell.how), differences_from(value, cell)
+            expected, places = describe(value, report.secret, cell), differences_from(value, cell)
             yield report.wrong_value(kind, table.name, table.named(key), column, expected, cell.actual, places)
     except Incomparable as error:
         yield report.cannot_tell(table.name, str(error), table.named(key), column)

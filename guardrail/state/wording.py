@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from uuid import UUID
@@ -28,35 +28,38 @@ from guardrail.declare.values import (
     is_list,
     is_object,
 )
-from guardrail.state.comparison import Comparison, Incomparable, is_sealed
+from guardrail.state.comparison import Incomparable, is_sealed
 from guardrail.state.matching import Cell, number_after
 from guardrail.state.unknown import UNKNOWN
 
 LONGEST = 80
 """How many characters of a value are shown."""
 
+DEEPEST = 20
+"""How many levels of a document are shown."""
+
 REDACTED = "[redacted]"
 
 
-def redacted(value: object, names: frozenset[str]) -> object:
+def redacted(value: object, names: Container[str]) -> object:
     """The value without what stands under these names of its documents, and without what was not kept."""
     if is_object(value):
-        return {name: REDACTED if name in names else redacted(item, names) for name, item in value.items()}
+        return {name: REDACTED if str(name) in names else redacted(item, names) for name, item in value.items()}
     if is_list(value):
         return [redacted(item, names) for item in value]
-    if isinstance(value, str) and names and value[:1] in ("{", "["):
+    if isinstance(value, str) and value[:1] in ("{", "["):
         return _redacted_text(value, names)
     return REDACTED if is_sealed(value) else value
 
 
-def _redacted_text(text: str, names: frozenset[str]) -> object:
+def _redacted_text(text: str, names: Container[str]) -> object:
     """The document that a text is, if something in it is left out; else the text."""
     try:
         document: object = json.loads(text)
         left = redacted(document, names)
         return text if left == document else left
     except (ValueError, RecursionError):
-        return text if names.isdisjoint(re.findall(r"\w+", text)) else REDACTED
+        return REDACTED if any(word in names for word in re.findall(r"\w+", text)) else text
 
 
 def show(value: object) -> str:
@@ -82,13 +85,13 @@ def show_row(row: Mapping[str, object]) -> str:
     return ", ".join([*shown, f"and {more} more"] if more > 0 else shown)
 
 
-def describe(value: Value, names: frozenset[str], cell: Cell | None = None, how: Comparison | None = None) -> object:
+def describe(value: Value, names: Container[str], cell: Cell | None = None) -> object:
     """What is expected: the plain value, the number a relative expectation comes to, or words for a form.
 
-    What stands under `names` is left out. `how` the column compares tells whether a text stands for a number.
+    What stands under `names` is left out.
     """
     if isinstance(value, Given):
-        return redacted(_in_column(value.value, how), names)
+        return redacted(value.value, names)
     try:
         return (
             number_after(value, cell)
@@ -99,21 +102,13 @@ def describe(value: Value, names: frozenset[str], cell: Cell | None = None, how:
         return Words(_words(value, names))
 
 
-def _in_column(value: object, how: Comparison | None) -> object:
-    """The value; the number that a text is in a column of numbers."""
-    if not isinstance(value, str) or how is None or how.kind not in ("integer", "decimal", "float"):
-        return value
-    number = how.number(value)
-    return value if number is None else number
-
-
 class Words(str):
     """Words about a value, which are shown as they are and not as a text value."""
 
     __slots__ = ()
 
 
-def _words(value: Value, names: frozenset[str]) -> str:
+def _words(value: Value, names: Container[str]) -> str:
     match value:
         case Given(plain):
             return show(redacted(plain, names))
@@ -147,10 +142,11 @@ def _words(value: Value, names: frozenset[str]) -> str:
             )
 
 
-def _named(parts: Sequence[tuple[str, Value]], names: frozenset[str]) -> str:
+def _named(parts: Sequence[tuple[str, Value]], names: Container[str]) -> str:
     """The parts of a document by name or pointer."""
     return ", ".join(
-        f"{name}: {_words(part, names) if names.isdisjoint(name.split('/')) else REDACTED}" for name, part in parts
+        f"{name}: {REDACTED if any(part in names for part in name.split('/')) else _words(value, names)}"
+        for name, value in parts
     )
 
 
@@ -169,12 +165,26 @@ def _whole(value: object) -> str:
             return value.isoformat()
         case bytes():
             return f"0x{value.hex()}"
+        case Decimal() if value.is_finite() and abs(value.adjusted()) < LONGEST:
+            return f"{value:f}"
         case int() | float() | Decimal() | UUID() | timedelta():
             return str(value)
         case _ if is_object(value) or is_list(value):
-            return json.dumps(value, default=_whole, ensure_ascii=False)
+            return _document(value)
         case _:
             return repr(value).replace("\n", " ")
+
+
+def _document(value: object, depth: int = 0) -> str:
+    """A document as JSON, its names in order."""
+    if depth > DEEPEST:
+        return "…"
+    if is_object(value):
+        inner = (f"{_document(name)}: {_document(value[name], depth + 1)}" for name in sorted(value, key=str))
+        return f"{{{', '.join(inner)}}}"
+    if is_list(value):
+        return f"[{', '.join(_document(item, depth + 1) for item in value)}]"
+    return json.dumps(value, ensure_ascii=False) if value is None or type(value) is str else _whole(value)
 
 
 def _type(value: object) -> str:

@@ -1,4 +1,4 @@
-"""What every SQL store makes of what a database gave: answers, and words for what could not be answered."""
+"""What stores make of what they were given: answers, and words for what could not be answered."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from guardrail.errors import StoreError
 from guardrail.pictures import Row, Rows, Unanswered
 from guardrail.query.proof import Dialect
-from guardrail.stores.store import MOST_ANSWERED, Ask, Photograph, Question, Survey
+from guardrail.stores.store import MOST_ANSWERED, Ask, Fetch, Photograph, Question, Survey
 
 
 def unanswered(store: str, question: Question, why: str) -> Unanswered:
@@ -16,6 +16,8 @@ def unanswered(store: str, question: Question, why: str) -> Unanswered:
     match question:
         case Ask(query):
             place = ", ".join(f"{store}.{table}" for table in query.tables) or store
+        case Fetch(request):
+            place = f"{store} {request.text}"
         case Photograph(name=place):
             pass
         case Survey():
@@ -28,6 +30,11 @@ def check_dialect(question: Question, dialect: Dialect, database: str) -> None:
     query = question.query if isinstance(question, Ask) else getattr(question, "where", None)
     if query is not None and query.dialect != dialect:
         raise StoreError(f"its query was proved for {query.dialect}, and the database is {database}")
+
+
+def no_api(database: str) -> StoreError:
+    """That a database is asked what only an HTTP store can answer."""
+    return StoreError(f"it is no HTTP store, but {database}")
 
 
 def answered(columns: tuple[str, ...], rows: Sequence[Row], count: int) -> Rows:

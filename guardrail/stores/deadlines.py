@@ -29,9 +29,9 @@ class Deadline:
 
     def strike(self) -> None:
         """The time is up; nothing happens to a connection that is not in use any more."""
+        self.passed = True  # before whoever waits wakes up, and asks
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
-            self.passed = True
 
     def close(self) -> None:
         """The connection is not in use any more."""

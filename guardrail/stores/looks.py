@@ -15,9 +15,9 @@ from typing import Protocol, TypeAlias, cast
 from guardrail.errors import StoreError
 from guardrail.pictures import Answer, ColumnKind, Key, Picture, Row, Rows, Table, Tables, as_spelled
 from guardrail.query.proof import Dialect, Query
-from guardrail.stores.answers import answered, check_dialect, missing, unanswered
-from guardrail.stores.photographs import by_key, check_pinned, check_size, check_unique, fitted, keys
-from guardrail.stores.store import MOST_ANSWERED, Ask, Photograph, Question, Survey
+from guardrail.stores.answers import answered, check_dialect, missing, no_api, unanswered
+from guardrail.stores.photographs import by_key, check_hashed, check_pinned, check_size, check_unique, fitted, keys
+from guardrail.stores.store import MOST_ANSWERED, Ask, Fetch, Photograph, Question, Survey
 
 Values: TypeAlias = Sequence[object] | Mapping[str, object]
 """The values of a statement's parameters, as the driver takes them."""
@@ -230,6 +230,8 @@ def _answering(question: Question, grammar: Grammar) -> Answering:
             return (yield from _rows(question, grammar))
         case Photograph():
             return (yield from _picture(question, grammar))
+        case Fetch():
+            raise no_api(grammar.server)
         case Survey(count_up_to):
             return (yield from _tables(count_up_to, grammar))
 
@@ -319,6 +321,7 @@ def _hashed(
     result, *results = yield Batch([hashes, *pinned], last=True)
     check_size(result.count, question.most_rows)
     check_unique(result.count, len(found), key)
+    check_hashed(found)
     rows = [row for one in results for row in one.rows]
     return dict(zip(keys(rows, len(key)), rows, strict=True)), found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from guardrail.errors import StoreError
 from guardrail.query.proof import Dialect
@@ -13,6 +13,9 @@ from guardrail.stores.replicated import Positioned, ReplicatedStore
 from guardrail.stores.sqlite.sessions import Factory, File
 from guardrail.stores.sqlite.store import SqliteStore
 from guardrail.stores.store import Store
+
+if TYPE_CHECKING:
+    from guardrail.stores.http.api import Api
 
 S = TypeVar("S")
 
@@ -38,8 +41,7 @@ def open_store(name: str, where: object, timeout: float, dialect: Dialect | None
     if left out). A relative path is relative to the working directory of now. `timeout` bounds one look, in
     seconds. Raises `StoreError` for what is none of these, or where the driver is not installed.
     """
-    if timeout <= 0:
-        raise StoreError(f"the timeout of the store {name} must be more than 0 s, not {timeout:g}")
+    _check_timeout(name, timeout)
     if isinstance(where, str | Path) and "\0" in str(where):
         raise StoreError(f"the store {name} cannot be opened: its path holds a NUL character")
     match _dialect(where, dialect):
@@ -47,6 +49,8 @@ def open_store(name: str, where: object, timeout: float, dialect: Dialect | None
             return _sqlite(name, where, timeout)
         case "postgres":
             return _postgres(name, where, timeout)
+        case "mysql":
+            return _mysql(name, where, timeout)
         case _:
             raise StoreError(f"the store {name} has a scheme that is not supported; give {_FORMS}")
 
@@ -55,6 +59,11 @@ def open_replicated(name: str, where: object, replica: str, timeout: float, dial
     """Open a store whose looks go to a replica of the server at `where`; otherwise as `open_store`."""
     primary, copy = open_store(name, where, timeout, dialect), open_store(name, replica, timeout)
     return ReplicatedStore(cast("Positioned", primary), cast("Positioned", copy), timeout)
+
+
+def _check_timeout(name: str, timeout: float) -> None:
+    if timeout <= 0:
+        raise StoreError(f"the timeout of the store {name} must be more than 0 s, not {timeout:g}")
 
 
 def _dialect(where: object, declared: Dialect | None) -> Dialect | None:
@@ -77,12 +86,35 @@ def _sqlite(name: str, where: object, timeout: float) -> Store:
     raise StoreError(f"the store {name} cannot be opened from {type(where).__name__}; give {_FORMS}")
 
 
+def open_api(name: str, where: object, api: Api, timeout: float) -> Store:
+    """Open the HTTP store called `name`; the server is first asked by a look.
+
+    `where` is a URL in the place of the declared one, a mapping with `url` and `headers` or one of them, or a function
+    that returns one of these for every look; None: as declared. Raises `StoreError` for what is none of these, and
+    when a file of certificates cannot be read.
+    """
+    _check_timeout(name, timeout)
+    # Imported with the first such store: what speaks HTTP is no light import.
+    from guardrail.stores.http.sources import Source
+    from guardrail.stores.http.store import HttpStore
+
+    return HttpStore(name, api, Source(name, api.place, where), timeout)
+
+
 def _postgres(name: str, where: object, timeout: float) -> Store:
     try:
         from guardrail.stores.postgres import connections, store
     except ImportError as error:
         raise StoreError(_uninstalled(name, "psycopg", "postgres", error)) from error
     return store.PostgresStore(name, _given(name, lambda: connections.source(where, timeout)), timeout)
+
+
+def _mysql(name: str, where: object, timeout: float) -> Store:
+    try:
+        from guardrail.stores.mysql import connections, store
+    except ImportError as error:
+        raise StoreError(_uninstalled(name, "PyMySQL", "mysql", error)) from error
+    return store.MysqlStore(name, _given(name, lambda: connections.source(where, timeout)), timeout)
 
 
 def _given(name: str, open_source: Callable[[], S]) -> S:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 
@@ -65,6 +65,12 @@ def check_size(rows: int, most: int) -> None:
     """Refuse a table with too many rows in scope. Raises `StoreError`."""
     if rows > most:
         raise StoreError(f"it has more than {most:,} rows in scope; narrow it with `where`, or raise `most_rows`")
+
+
+def check_hashed(hashes: Mapping[Key, object]) -> None:
+    """Refuse rows of which the server made no hash. Raises `StoreError`."""
+    if None in hashes.values():
+        raise StoreError("it has a row that is too long for the server to hash; leave its long columns out by `ignore`")
 
 
 def check_unique(rows: int, keys: int, key: tuple[str, ...]) -> None:

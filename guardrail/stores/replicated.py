@@ -21,8 +21,13 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.25
 class Positions(Protocol):
     """How a server tells how far it is in the stream of changes."""
 
+    @property
+    def needed(self) -> str:
+        """What has to be done for a primary that does not tell."""
+        ...
+
     def primary(self) -> Ask:
-        """Asks the primary where it is: `is_replica`, and `position` as text."""
+        """Asks the primary where it is: `is_replica`, and `position` as text; null where it keeps none."""
         ...
 
     def reached(self, position: str) -> Ask:
@@ -65,7 +70,7 @@ class ReplicatedStore:
 
     def __init__(self, primary: Positioned, replica: Positioned, timeout: float) -> None:
         self.name = primary.name
-        self.dialect: Dialect = primary.dialect
+        self.dialect: Dialect | None = primary.dialect
         self._primary = primary
         self._replica = replica
         self._timeout = timeout
@@ -133,6 +138,8 @@ class ReplicatedStore:
         primary = yield from _row(self._primary, self._primary.positions.primary())
         if primary["is_replica"]:
             raise StoreError("what is named as its primary is a replica: give the primary as `url`")
+        if primary["position"] is None:
+            raise StoreError(f"its primary keeps no log for replicas: {self._primary.positions.needed}")
         reached = self._replica.positions.reached(str(primary["position"]))
         pause = _FIRST_PAUSE
         while True:

@@ -9,6 +9,7 @@ from typing import Final, Literal, Protocol, TypeAlias
 from guardrail.errors import StoreError
 from guardrail.pictures import Answer, Key, Table, Tables, Unanswered
 from guardrail.query.proof import Dialect, Query
+from guardrail.query.requests import Request
 
 MOST_ANSWERED: Final = 10_000
 """How many rows a query may answer; a longer answer is refused, not cut off."""
@@ -23,10 +24,24 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class Fetch:
+    """A value of an HTTP store: what stands `at` a JSON pointer of what a request answers.
+
+    `values` are the request's inputs. It is answered by `Rows`: of one column and one row, or of no row where there is
+    no such thing.
+    """
+
+    request: Request
+    at: str = ""
+    values: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+@dataclass(frozen=True, slots=True)
 class Photograph:
     """A table to take a picture of; it is answered by a `Picture`.
 
-    `name` is `store.table`, `table` the table's name in the database. `key`: the columns that name a row (None:
+    `name` is `store.table`, `table` the table's name in the database. `named` are columns that the picture has even
+    where a store without a schema knows of no value in them. `key`: the columns that name a row (None:
     found in the schema). `where`: a proved condition, with its `values`. `ignore`: columns that are not read.
     Up to `whole_rows` rows the picture holds whole rows; above it key and row hash, and whole rows only for the
     `pinned` keys; above `most_rows` it is refused. `hashed` asks for the form of an earlier picture, so that the
@@ -43,6 +58,7 @@ class Photograph:
     most_rows: int = 1_000_000
     pinned: tuple[Key, ...] = ()
     hashed: bool | None = None
+    named: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +68,7 @@ class Survey:
     count_up_to: int | None = None
 
 
-Question: TypeAlias = Ask | Photograph | Survey
+Question: TypeAlias = Ask | Fetch | Photograph | Survey
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +92,8 @@ class Store(Protocol):
         ...
 
     @property
-    def dialect(self) -> Dialect:
-        """The dialect that its queries are written in."""
+    def dialect(self) -> Dialect | None:
+        """The dialect that its queries are written in; None: it takes none, and its tables have no schema."""
         ...
 
     def look(self, questions: Sequence[Question]) -> list[Answer]:

@@ -95,8 +95,9 @@ def _is_heard(level: Level) -> bool:
 
 
 def _is_structlog_configured() -> bool:
-    structlog = sys.modules.get("structlog")
-    return structlog is not None and bool(structlog.is_configured())
+    # Without the function while another thread is importing the module.
+    is_configured = getattr(sys.modules.get("structlog"), "is_configured", None)
+    return is_configured is not None and bool(is_configured())
 
 
 def _logger() -> Any:

@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from opentelemetry import context as contexts
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import INVALID_SPAN, Span, SpanKind
 
 from guardrail import attributes as names
 from guardrail.calls import Finding
+from guardrail.pictures import Exchange
 from guardrail.telemetry import events
 from guardrail.telemetry.redaction import redact_text
-from guardrail.telemetry.spans import Outlets, Value, begun, finish, short
+from guardrail.telemetry.spans import Outlets, Value, begun, detach, finish, short
 
 CheckOutcome: TypeAlias = Literal["pass", "fail", "error"]
 
@@ -39,6 +41,27 @@ class _Look:
     started: int
     ended: int
     error: str
+    exchange: Exchange | None
+
+    @property
+    def span_name(self) -> str:
+        """What its span is called: by the path that was asked for, or the query, or as a check."""
+        if self.exchange is not None:
+            return short(redact_text(f"GET {self.exchange.template}"))
+        return short(self.summary) if self.system else f"{names.CHECK} {short(self.name)}"
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a store was asked."""
+        return self.exchange is not None or bool(self.system)
+
+    @property
+    def failure(self) -> str | None:
+        """The `error.type` of a question that could not be answered; None where it was."""
+        if self.outcome != "error":
+            return None
+        told = self.exchange.error if self.exchange is not None else ""
+        return self.error or told or "guardrail.check_error"
 
 
 class Looker:
@@ -50,6 +73,22 @@ class Looker:
         self._out = out
         self._run_id = run_id
         self._context = context
+
+    def attach(self) -> object:
+        """Make the span of the run, or of its verification, current: for what the agent does, and for looks.
+
+        The token undoes that. Put it around code without a yield. Where a run is held open across one, leave it out:
+        calls find their run without it.
+        """
+        with self._out.net:
+            if trace.get_current_span(self._context).get_span_context().is_valid:
+                return contexts.attach(self._context)
+        return None
+
+    def detach(self, token: object) -> None:
+        """Make current what was before; safe in another task or thread than the one that attached."""
+        with self._out.net:
+            detach(token, self._context)
 
     def check(
         self,
@@ -65,6 +104,7 @@ class Looker:
         started: int | None = None,
         ended: int | None = None,
         error: str = "",
+        exchange: Exchange | None = None,
     ) -> None:
         """Tell of one question that was put to a store: a client span, and an evaluation event if it was judged.
 
@@ -72,28 +112,31 @@ class Looker:
         `summary` says verb and tables ("SELECT refunds") and names the span; `text` is the query as it was run, with
         its parameters' names and never their values. `outcome` None: nothing was judged (a picture). `started` and
         `ended` are nanoseconds since the epoch, now by default. `error` is the class of the error that prevented
-        the answer.
+        the answer. `exchange` is how an HTTP store came by it.
         """
         ended = ended or time.time_ns()
-        self._seen(_Look(name, system, summary, text, outcome, table, store, rows, started or ended, ended, error))
+        self._seen(
+            _Look(name, system, summary, text, outcome, table, store, rows, started or ended, ended, error, exchange)
+        )
 
     def _seen(self, look: _Look) -> None:
         self._tell_look(look)
 
     def _tell_look(self, look: _Look) -> None:
-        failure = (look.error or "guardrail.check_error") if look.outcome == "error" else None
         end: dict[str, Value] = {names.CHECK_OUTCOME: look.outcome} if look.outcome else {}
-        if look.rows is not None:
+        if look.rows is not None and look.system:
             end[names.DB_ROWS] = look.rows
+        if look.exchange is not None:
+            end |= _came_to(look.exchange)
         with self._out.net:
             span = self._out.tracer.start_span(
-                short(look.summary) if look.system else f"{names.CHECK} {short(look.name)}",
+                look.span_name,
                 self._context,
-                SpanKind.CLIENT if look.system else SpanKind.INTERNAL,
+                SpanKind.CLIENT if look.is_remote else SpanKind.INTERNAL,
                 self._asked(look),
                 start_time=look.started,
             )
-            finish(span, {}, end, failure, "the check could not be made")
+            finish(span, {}, end, look.failure, "the check could not be made")
             span.end(look.ended)
         if look.outcome is not None:
             self._evaluated(short(look.name), look.outcome, {}, _severity(look.outcome))
@@ -108,14 +151,21 @@ class Looker:
             asked[names.DB_SUMMARY] = short(look.summary)
         if look.text:
             asked[names.DB_TEXT] = redact_text(look.text)
-        if look.table:
+        if look.table and look.system:
             asked[names.DB_COLLECTION] = short(look.table)
+        if look.exchange is not None:
+            asked |= _requested(look.exchange)
         return asked
 
     def _evaluated(
-        self, name: str, label: str, attributes: dict[str, Value], severity: events.Severity = events.INFO
+        self,
+        name: str,
+        label: str,
+        attributes: dict[str, Value],
+        severity: events.Severity = events.INFO,
+        context: Context | None = None,
     ) -> None:
-        """Emit one evaluation result; never with a value of the state."""
+        """Emit one evaluation result, of the span of `context` or of this one; never with a value of the state."""
         told: dict[str, Value] = {
             names.EVALUATION_NAME: name,
             names.EVALUATION_LABEL: label,
@@ -125,7 +175,7 @@ class Looker:
         if label in ("pass", "fail"):
             told[names.EVALUATION_SCORE] = 1.0 if label == "pass" else 0.0
         with self._out.net:
-            self._out.events.emit(names.EVALUATION_RESULT, self._context, told, severity)
+            self._out.events.emit(names.EVALUATION_RESULT, context or self._context, told, severity)
 
 
 class VerifyTrace(Looker):
@@ -152,7 +202,7 @@ class VerifyTrace(Looker):
             self._context = trace.set_span_in_context(self._span, context)
 
     def _seen(self, look: _Look) -> None:
-        self._last[look.name, look.summary] = look
+        self._last[look.name, look.span_name] = look
 
     def close(self, findings: Sequence[Finding], looks: int = 1, seconds: float = 0.0) -> None:
         """The state is judged: end the span, and tell each finding by kind and place, without values."""
@@ -190,6 +240,25 @@ class VerifyTrace(Looker):
             attributes[names.FINDING_COLUMN] = short(finding.column)
         label = "warning" if finding.warning else "fail"
         self._evaluated(names.STATE_EVALUATION, label, attributes, _severity(label))
+
+
+def _requested(exchange: Exchange) -> dict[str, Value]:
+    """What was asked of an HTTP server."""
+    return {
+        names.HTTP_METHOD: "GET",
+        names.SERVER_ADDRESS: short(exchange.host),
+        names.SERVER_PORT: exchange.port,
+        names.URL_FULL: redact_text(exchange.url),
+        names.URL_TEMPLATE: redact_text(exchange.template),
+    }
+
+
+def _came_to(exchange: Exchange) -> dict[str, Value]:
+    """What an HTTP server answered."""
+    told: dict[str, Value] = {} if exchange.status is None else {names.HTTP_STATUS: exchange.status}
+    if exchange.resends:
+        told[names.HTTP_RESENDS] = exchange.resends
+    return told
 
 
 _PHRASES = {"pass": "", "fail": "the state differs from the contract", "error": "a check could not be made"}

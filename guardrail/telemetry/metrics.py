@@ -72,9 +72,12 @@ class Metrics:
             },
         )
 
-    def run(self, verdict: VerdictKind, task: str) -> None:
-        """A run ended."""
-        self._runs.add(1, {names.VERDICT: verdict, names.TASK_NAME: task})
+    def run(self, verdict: VerdictKind, task: str, stop: str | None) -> None:
+        """A run ended; `stop` is why the guard stopped it, one word."""
+        attributes = {names.VERDICT: verdict, names.TASK_NAME: task}
+        if stop is not None:
+            attributes[names.STOP_REASON] = stop
+        self._runs.add(1, attributes)
 
     def verification(self, outcome: str, task: str, seconds: float) -> None:
         """The state was looked at and judged."""

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote
@@ -96,6 +97,17 @@ def is_secret(name: str) -> bool:
     `primary_key` do not.
     """
     return _judged(name if len(name) <= 200 else name[:100] + "_" + name[-100:])
+
+
+@dataclass(frozen=True, slots=True)
+class SecretNames:
+    """The names of what must not be told: the declared ones, and all that look like a secret's."""
+
+    declared: frozenset[str]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether what is called so must not be told."""
+        return name in self.declared or (isinstance(name, str) and is_secret(name))
 
 
 _NAME = re.compile(r"""(?<![\w.%-])([\w.%-]{1,100})(?:\\*["'])?[ \t]*(=>|[:=])[ \t]*""")

@@ -1,14 +1,16 @@
 """Traces of runs and their calls, through the OpenTelemetry API only.
 
 A run is one span `invoke_agent {task}`, a guarded call one span `execute_tool {tool}` below it, refused
-calls included. Where the framework has opened such a span itself, that one is enriched. Parents are given
-explicitly, so that a call in a thread without context still belongs to its run; a span is current only between
-`attach` and `detach`, which the caller puts around code without a yield.
+calls included. Where the framework has opened such a span itself, that one is enriched. A flagged run whose span
+was not sampled is told once more, as a trace of one span with a link to the run. Parents are given explicitly, so
+that a call in a thread without context still belongs to its run; a span is current only between `attach` and
+`detach`, which the caller puts around code without a yield.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -19,7 +21,7 @@ from opentelemetry import trace
 from opentelemetry._logs import LoggerProvider
 from opentelemetry.context import Context
 from opentelemetry.metrics import MeterProvider
-from opentelemetry.trace import INVALID_SPAN, NoOpTracer, Span, Tracer, TracerProvider
+from opentelemetry.trace import INVALID_SPAN, Link, NoOpTracer, Span, SpanKind, Tracer, TracerProvider
 
 from guardrail import attributes as names
 from guardrail.calls import Action, Effect, Outcome, Verdict
@@ -95,7 +97,7 @@ class Telemetry:
 class RunTrace(Looker):
     """The span of a run, and all that is told below it."""
 
-    __slots__ = ("_joined", "_open", "_span", "_start", "_stopped", "_task", "log", "run_id")
+    __slots__ = ("_given", "_joined", "_open", "_opened", "_span", "_start", "_stopped", "_task", "log", "run_id")
 
     run_id: str
     log: Log
@@ -109,9 +111,11 @@ class RunTrace(Looker):
         self.log = get_logger(run_id=run_id)
         self._task = task
         self._open = True
+        self._opened = time.time_ns()
         self._joined = False
         self._stopped = False
         self._span: Span = INVALID_SPAN
+        self._given: dict[str, Value] = {}
         self._start: dict[str, Value] = {
             names.OPERATION: names.INVOKE_AGENT,
             names.AGENT_NAME: short(task),
@@ -126,15 +130,16 @@ class RunTrace(Looker):
     def _begin(self, attributes: Mapping[str, object]) -> None:
         here = contexts.get_current()
         current = trace.get_current_span(here)
+        self._given = given(attributes)
         self._joined = joins(current, names.INVOKE_AGENT, names.RUN_ID)
         if self._joined:
             self._span = current
             # The framework's name for its agent stays.
             del self._start[names.AGENT_NAME]
-            current.set_attributes({**given(attributes), **self._start})
+            current.set_attributes({**self._given, **self._start})
         else:
             name = f"{names.INVOKE_AGENT} {self._out.tasks(self._task)}" if self._task else names.INVOKE_AGENT
-            self._span = begun(self._out.tracer, name, here, {**given(attributes), **self._start})
+            self._span = begun(self._out.tracer, name, here, {**self._given, **self._start})
         self._context = contexts.set_value(_RUN, self._run_id, trace.set_span_in_context(self._span, here))
         self.log = get_logger(run_id=self.run_id, **_ids(self._span))
 
@@ -149,22 +154,6 @@ class RunTrace(Looker):
     def content(self) -> bool:
         """Whether redacted arguments and results may be told."""
         return self._out.content
-
-    def attach(self) -> object:
-        """Make the run's span current, for what the agent does; the token undoes that.
-
-        Put it around code without a yield. Where a run is held open across one, leave it out: calls find
-        their run without it.
-        """
-        with self._out.net:
-            if self._span.get_span_context().is_valid:
-                return contexts.attach(self._context)
-        return None
-
-    def detach(self, token: object) -> None:
-        """Make current what was before; safe in another task or thread than the one that attached."""
-        with self._out.net:
-            detach(token, self._context)
 
     def open_call(
         self, tool: str, effect: Effect, number: int, call_id: str | None = None, arguments: str | None = None
@@ -213,29 +202,63 @@ class RunTrace(Looker):
             return
         self._open = False
         flagged = verdict.kind in ("silent_failure", "stopped")
+        failure = _run_failure(verdict, agent_error)
+        end: dict[str, Value] = {
+            names.CALLS: calls,
+            names.CALLS_WRITING: writing,
+            names.CALLS_REFUSED: refused,
+            **_of_verdict(verdict),
+            names.FLAGGED: flagged,
+        }
+        phrase = _ENDED.get(verdict.kind, "")
         with self._out.net:
-            failure = _run_failure(verdict, agent_error)
-            end = {
-                names.CALLS: calls,
-                names.CALLS_WRITING: writing,
-                names.CALLS_REFUSED: refused,
-                **_of_verdict(verdict),
-                names.FLAGGED: flagged,
-            }
             if self._span.is_recording():
-                finish(self._span, self._start, end, failure, _ENDED.get(verdict.kind, ""))
+                finish(self._span, self._start, dict(end), failure, phrase)
         with self._out.net:
             if not self._joined:
                 self._span.end()
-        label = _LABELS[verdict.kind]
-        self._evaluated(
-            names.RUN_EVALUATION,
-            label,
-            {names.TASK_NAME: short(self._task), **_of_verdict(verdict), names.FLAGGED: flagged},
-            events.ERROR if flagged else events.INFO if label == "pass" else events.WARN,
-        )
+        summary: Context | None = None
         with self._out.net:
-            self._out.metrics.run(verdict.kind, self._out.tasks(self._task) if self._task else "")
+            if flagged and _was_lost(self._span):
+                summary = self._summarised(f"{names.SCOPE}.{verdict.kind}", end, failure, phrase)
+        self._tell(verdict, flagged, phrase, summary)
+
+    def _tell(self, verdict: Verdict, flagged: bool, phrase: str, summary: Context | None) -> None:
+        """Tell the verdict as an event, of the run's span or of its summary's, and as a metric."""
+        label = _LABELS[verdict.kind]
+        told: dict[str, Value] = {
+            names.TASK_NAME: short(self._task),
+            **_of_verdict(verdict),
+            names.FLAGGED: flagged,
+        }
+        if phrase:
+            told[names.EVALUATION_EXPLANATION] = phrase
+        severity = events.ERROR if flagged else events.INFO if label == "pass" else events.WARN
+        self._evaluated(names.RUN_EVALUATION, label, told, severity, summary)
+        with self._out.net:
+            reason = short(verdict.stop.reason) if verdict.stop is not None else None
+            self._out.metrics.run(verdict.kind, self._out.tasks(self._task) if self._task else "", reason)
+
+    def _summarised(self, name: str, end: Mapping[str, Value], failure: str | None, phrase: str) -> Context | None:
+        """Tell a flagged run that was not sampled as a trace of its own: one span, as long as the run, linked to it.
+
+        It is begun as flagged, so that a sampler can know it. Returns its context if it was sampled, for then the
+        verdict is better told of it than of a span that nobody has.
+        """
+        start = {**self._given, **self._start, **end}
+        del start[names.OPERATION]  # it is no run, and must not be counted as one
+        start[names.AGENT_NAME] = short(self._task)
+        span = self._out.tracer.start_span(
+            f"{name} {self._out.tasks(self._task)}" if self._task else name,
+            Context(),
+            SpanKind.INTERNAL,
+            start,
+            [Link(self._span.get_span_context())],
+            self._opened,
+        )
+        finish(span, {}, {}, failure, phrase)
+        span.end()
+        return trace.set_span_in_context(span, Context()) if span.get_span_context().trace_flags.sampled else None
 
 
 class CallTrace:
@@ -433,6 +456,12 @@ def _of_verdict(verdict: Verdict) -> dict[str, Value]:
         said[names.STOP_REASON] = short(verdict.stop.reason)
         said[names.STOP_CALL] = verdict.stop.call
     return said
+
+
+def _was_lost(span: Span) -> bool:
+    """Whether a span exists and was not sampled."""
+    context = span.get_span_context()
+    return context.is_valid and not context.trace_flags.sampled
 
 
 def _ids(span: Span) -> dict[str, str]:

@@ -96,7 +96,7 @@ def tables(contract: LiveContract, stores: Mapping[str, Store]) -> Generator[Nee
     for store in contract.stores:
         [answer] = cast("list[Answer]", (yield Look(stores[store], [Survey()])))
         found = surveyed(answer)
-        watched += [LiveWatch(store, table.name, _whole(contract), None, None) for table in found]
+        watched += [contract.watch(store, table.name, _whole(contract)) for table in found]
     return tuple(watched)
 
 
@@ -133,7 +133,7 @@ def _named_in(found: Mapping[str, Picture], contract: LiveContract) -> tuple[Liv
     """The tables that were watched when the run was opened, where the task names none."""
     places = [place.partition(".") for place in found if "." in place]
     return tuple(
-        LiveWatch(store, table, _whole(contract), None, None) for store, _, table in places if store in contract.stores
+        contract.watch(store, table, _whole(contract)) for store, _, table in places if store in contract.stores
     )
 
 

@@ -7,25 +7,34 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from guardrail.declare.contracts import Alternative, Check, PythonCheck, Task, Watch
+from guardrail.declare.contracts import Alternative, Check, HttpCheck, PythonCheck, Task, Watch
 from guardrail.declare.durations import seconds
 from guardrail.declare.texts import function_name
 from guardrail.declare.values import Value, read
 from guardrail.pictures import Key
 from guardrail.query.proof import Dialect, Query, prove, prove_condition
+from guardrail.query.requests import Request, prove_request
 from guardrail.state.contract import Contract
-from guardrail.stores.store import Ask, Photograph
+from guardrail.state.readings import Reading
+from guardrail.stores.store import Ask, Fetch, Photograph
+from guardrail.verification.fitting import named_columns
 
 
 @dataclass(frozen=True, slots=True)
 class LiveWatch:
-    """A declared table: where it lies, and how it is looked at."""
+    """A declared table: where it lies, and how it is looked at.
+
+    `named` are the columns of it that the contract names. A resource of an HTTP store has no schema: its columns are
+    those of the rows that it has.
+    """
 
     store: str
     table: str
     declared: Watch
     key: tuple[str, ...] | None
     where: Query | None
+    named: tuple[str, ...] = ()
+    has_schema: bool = True
 
     @property
     def place(self) -> str:
@@ -47,6 +56,7 @@ class LiveWatch:
             most_rows=self.declared.most_rows,
             pinned=pinned,
             hashed=hashed,
+            named=self.named,
         )
 
 
@@ -62,17 +72,31 @@ class StoredQuery:
         return self.store, Ask(self.query, inputs)
 
 
+@dataclass(frozen=True, slots=True)
+class StoredReading:
+    """A value of an HTTP store: the request for it, where in what that answers it stands, and what it must be."""
+
+    store: str
+    request: Request
+    at: str
+    reading: Reading
+
+    def ask(self, inputs: Mapping[str, object]) -> tuple[str, Fetch]:
+        """The store, and the question to it."""
+        return self.store, Fetch(self.request, self.at, inputs)
+
+
 ExpectedRows: TypeAlias = tuple[Mapping[str, Value], ...]
 """The rows that an answer must have, each by column, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveCheck:
-    """A check of the end state: a query with the answer it must give (None: one true value), or a Python function."""
+    """A check of the end state: a query with the answer it must give (None: one true value), a value, or a function."""
 
     name: str
     because: str
-    query: StoredQuery | None = None
+    query: StoredQuery | StoredReading | None = None
     equals: Value | ExpectedRows | None = None
     function: Callable[..., Any] | None = None
 
@@ -80,16 +104,18 @@ class LiveCheck:
 class LiveContract:
     """What a run of the task must have done, ready to be verified."""
 
-    def __init__(self, name: str, task: Task, dialects: Mapping[str, Dialect]) -> None:
+    def __init__(self, name: str, task: Task, dialects: Mapping[str, Dialect | None]) -> None:
         self.name = name
         self.task = task
         self.contract = Contract.of(task, name)
         self.settle = seconds(task.settle)
+        self._dialects = dialects
+        self._named = _named(self.contract)
         self.stores = task.stores if task.stores is not None else tuple(dialects)
         self.watched = (
             None
             if task.watched is None
-            else tuple(_watch(place, watch, dialects) for place, watch in task.watched.items())
+            else tuple(self.watch(*_parts(place), watch) for place, watch in task.watched.items())
         )
         self.lets = {n: StoredQuery(let.store, prove(let.rows, dialects[let.store])) for n, let in task.let.items()}
         alternatives: Mapping[str, Alternative] = task.any_of or {}
@@ -109,18 +135,36 @@ class LiveContract:
         """Whether pictures are taken at all (a task of checks alone may watch nothing)."""
         return bool(self.contract.branches)
 
+    def watch(self, store: str, table: str, declared: Watch) -> LiveWatch:
+        """A watched table of a store."""
+        dialect = self._dialects[store]
+        key = (declared.key,) if isinstance(declared.key, str) else declared.key
+        where = None if declared.where is None else prove_condition(declared.where, dialect)
+        named = self._named.get(f"{store}.{table}", ())
+        return LiveWatch(store, table, declared, key, where, named, has_schema=dialect is not None)
 
-def _watch(place: str, watch: Watch, dialects: Mapping[str, Dialect]) -> LiveWatch:
+
+def _named(contract: Contract) -> dict[str, tuple[str, ...]]:
+    """The columns that a contract names, by table."""
+    found: dict[str, dict[str, None]] = {}
+    for branch in contract.branches:
+        for table, column in named_columns(branch):
+            found.setdefault(table, {})[column] = None
+    return {table: tuple(columns) for table, columns in found.items()}
+
+
+def _parts(place: str) -> tuple[str, str]:
     store, _, table = place.partition(".")
-    key = (watch.key,) if isinstance(watch.key, str) else watch.key
-    where = None if watch.where is None else prove_condition(watch.where, dialects[store])
-    return LiveWatch(store, table, watch, key, where)
+    return store, table
 
 
-def _check(check: Check, number: int, dialects: Mapping[str, Dialect]) -> LiveCheck:
+def _check(check: Check, number: int, dialects: Mapping[str, Dialect | None]) -> LiveCheck:
     name = check.name or f"check {number}"
     if isinstance(check, PythonCheck):
         return LiveCheck(name, check.because, function=_function(check.python))
+    if isinstance(check, HttpCheck):
+        request = prove_request(check.get, check.query)
+        return LiveCheck(name, check.because, StoredReading(check.store, request, check.at, Reading.of(check)))
     query = StoredQuery(check.store, prove(check.sql, dialects[check.store]))
     return LiveCheck(name, check.because, query, _expected(check.equals))
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from guardrail.declare.contracts import Input
 from guardrail.declare.matchers import Conditions, check
-from guardrail.declare.pointers import MISSING, resolve
 from guardrail.errors import InputError
+from guardrail.pointers import MISSING, resolve
 
 
 @dataclass(frozen=True, slots=True)

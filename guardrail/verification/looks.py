@@ -8,9 +8,9 @@ from collections.abc import Generator, Mapping
 from typing import TypeAlias, cast
 
 from guardrail.call.needs import Look, Need
-from guardrail.pictures import Answer, Picture, Rows, Unanswered
-from guardrail.stores.store import Ask, Photograph, Question, Store, Survey
-from guardrail.telemetry.looks import Looker
+from guardrail.pictures import Answer, Picture, Rows, Tables, Unanswered
+from guardrail.stores.store import Ask, Fetch, Photograph, Question, Store, Survey
+from guardrail.telemetry.looks import CheckOutcome, Looker
 
 Label: TypeAlias = tuple[str, str]
 """What a question is about: ("let" | "when" | "picture" | "check", its name)."""
@@ -29,35 +29,47 @@ def look(asked: Asked, stores: Mapping[str, Store], trace: Looker) -> Generator[
     answers: dict[Label, Answer] = {}
     for name, questions in by_store.items():
         started = time.time_ns()
-        given = cast("list[Answer]", (yield Look(stores[name], [question for _, question in questions])))
+        given = cast("list[Answer]", (yield Look(stores[name], [question for _, question in questions], trace)))
         for (label, question), answer in zip(questions, given, strict=True):
             answers[label] = answer
             _tell(trace, stores[name], label, question, answer, started)
     return answers
 
 
-def summary(tables: tuple[str, ...]) -> str:
-    """A query in a few words: its verb and its tables."""
-    return f"SELECT {' '.join(tables)}".strip()
-
-
 def _tell(trace: Looker, store: Store, label: Label, question: Question, answer: Answer, started: int) -> None:
     """A span for a question; checks are told where they are judged."""
-    if label[0] == "check":
-        return
+    if label[0] != "check":
+        outcome: CheckOutcome | None = "error" if isinstance(answer, Unanswered) else None
+        size = answer.size if isinstance(answer, Picture) else len(answer.rows) if isinstance(answer, Rows) else None
+        tell(trace, label[1], store, question, answer, outcome, started, rows=size)
+
+
+def tell(
+    trace: Looker,
+    name: str,
+    store: Store,
+    question: Question,
+    answer: Answer,
+    outcome: CheckOutcome | None,
+    started: int,
+    *,
+    rows: int | None = None,
+) -> None:
+    """Tell of a question that was put to a store, and what came of it; `started` is in nanoseconds since the epoch."""
     tables, text = _asked(question)
-    size = answer.size if isinstance(answer, Picture) else len(answer.rows) if isinstance(answer, Rows) else None
+    exchange = None if isinstance(answer, Tables) else answer.exchange
     trace.check(
-        label[1],
-        store.dialect,
-        summary(tables),
+        name,
+        store.dialect or "",
+        f"SELECT {' '.join(tables)}".strip() if store.dialect else "",
         text,
-        "error" if isinstance(answer, Unanswered) else None,
+        outcome,
         table=tables[0] if len(tables) == 1 else "",
         store=store.name,
-        rows=size,
+        rows=rows,
         started=started,
         ended=time.time_ns(),
+        exchange=exchange,
     )
 
 
@@ -68,5 +80,5 @@ def _asked(question: Question) -> tuple[tuple[str, ...], str]:
             return query.tables, query.rendered
         case Photograph(table=table):
             return (table,), ""
-        case Survey():
+        case Fetch() | Survey():
             return (), ""

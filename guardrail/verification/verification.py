@@ -14,7 +14,7 @@ from guardrail.calls import Finding
 from guardrail.digests import Digest, digested_like
 from guardrail.errors import LedgerError, StoreError
 from guardrail.ledger.ledger import Ledger
-from guardrail.pictures import Key, Picture, Unanswered
+from guardrail.pictures import Key, Picture, Unanswered, joined
 from guardrail.state.differences import unseen
 from guardrail.state.evidence import Evidence
 from guardrail.state.expectations import Verified, unsettled, verify
@@ -22,11 +22,11 @@ from guardrail.state.matching import Window
 from guardrail.state.scope import Scope
 from guardrail.stores.store import Store
 from guardrail.telemetry.looks import VerifyTrace
-from guardrail.telemetry.secrecy import is_secret
+from guardrail.telemetry.secrecy import SecretNames
 from guardrail.telemetry.traces import RunTrace
 from guardrail.verification.before import Before, restored, tables, taken, unknown
 from guardrail.verification.checks import Checking, State, named_checks
-from guardrail.verification.contracts import LiveContract
+from guardrail.verification.contracts import LiveContract, LiveWatch
 from guardrail.verification.fitting import misfits
 from guardrail.verification.inputs import Inputs
 from guardrail.verification.looks import Answers, Asked, look
@@ -54,6 +54,8 @@ class Judged:
     untouched: bool = False
 
 
+Seen: TypeAlias = Picture | Unanswered
+Pictures: TypeAlias = dict[str, Seen]
 Looking: TypeAlias = Generator[Need, object, None]
 Judging: TypeAlias = Generator[Need, object, Judged]
 
@@ -89,6 +91,8 @@ class Verification:
         self._trouble = "no before-picture was taken"
         self._without = without
         self._untouched = False
+        self._away = False
+        """Whether the last look left a question unanswered, which another one may answer."""
 
     def before(self) -> Looking:
         """See the state before and keep it in the ledger; what cannot be seen is noted as such.
@@ -138,7 +142,7 @@ class Verification:
             verified = yield from self._verify(contract, before, trace)
             looks += 1
             left = until - time.monotonic()
-            if left <= 0 or not unsettled(verified):
+            if left <= 0 or not (self._away or unsettled(verified)):
                 break
             yield Pause(min(pause, left))
             pause = min(pause * 2, LONGEST_PAUSE)
@@ -156,31 +160,31 @@ class Verification:
 
     def _verify(self, contract: LiveContract, before: Before, trace: VerifyTrace) -> Generator[Need, object, Verified]:
         """One look at the state, in one snapshot of each store, and what it comes to."""
-        answers, after = yield from self._after(contract, before, {}, trace)
-        unseen_rows = _unseen(before.pictures, after)
+        answers, pictures, after = yield from self._after(contract, before, {}, trace)
+        unseen_rows = _unseen(pictures, after)
         if unseen_rows:
             # What stands in new and changed rows of a big table is known only by asking for them.
-            answers, after = yield from self._after(contract, before, unseen_rows, trace)
-        secret = self._secret.union(_secret_columns(after.values()), filter(is_secret, self._inputs.values))
-        state = State(self._inputs.values, before.pictures, after, self._stores)
-        checking = Checking(answers, state, Scope(self._inputs.values, before.lets), self._stores, trace, secret)
+            answers, pictures, after = yield from self._after(contract, before, unseen_rows, trace)
+        self._away = any(isinstance(answer, Unanswered) for answer in answers.values())
+        state = State(self._inputs.values, pictures, after, self._stores)
+        checking = Checking(answers, state, Scope(self._inputs.values, before.lets), self._stores, trace, self._secret)
         by_branch: dict[str, list[Finding]] = {}
         for branch, checks in contract.branch_checks.items():
             by_branch[branch] = yield from checking.findings(checks, f"{branch}.")
         evidence = Evidence(
             inputs=self._inputs.values,
-            before=before.pictures,
+            before=pictures,
             after=after,
             lets=before.lets,
             window=None if before.at is None else Window(before.at, datetime.now(UTC)),
             whens=before.whens,
             checks=by_branch,
-            secret=secret,
+            secret=SecretNames(self._secret),
         )
         verified = cast("Verified", (yield Compute(partial(self._compared, contract, evidence))))
         found = yield from checking.findings(contract.checks, "")
         created = yield from self._created(contract, before)
-        return replace(verified, findings=(*verified.findings, *created, *found))
+        return replace(verified, findings=(*verified.findings, *_vacuous(pictures, after), *created, *found))
 
     def _compared(self, contract: LiveContract, evidence: Evidence) -> Verified:
         self._untouched = evidence.after == evidence.before
@@ -201,17 +205,18 @@ class Verification:
 
     def _after(
         self, contract: LiveContract, before: Before, pinned: Mapping[str, tuple[Key, ...]], trace: VerifyTrace
-    ) -> Generator[Need, object, tuple[Answers, dict[str, Picture | Unanswered]]]:
-        """The answers of one look at the end, and the pictures among them."""
+    ) -> Generator[Need, object, tuple[Answers, Pictures, Pictures]]:
+        """The answers of one look at the end, and the pictures from before and among them, alike in form."""
         asked = _asked(contract, before, self._inputs.values, pinned)
         answers = yield from look(asked, self._stores, trace)
-        pictures = {w.place: cast("Picture | Unanswered", answers["picture", w.place]) for w in before.watched}
-        return answers, {place: _aligned(picture, before.pictures[place]) for place, picture in pictures.items()}
+        aligned = yield Compute(partial(_side_by_side, before, answers))
+        return answers, *cast("tuple[Pictures, Pictures]", aligned)
 
     def _keep(self, before: Before) -> None:
         """Keep what was seen, so that the run can be judged even if this process ends."""
+        secret = SecretNames(self._secret)
         for picture in before.to_keep():
-            redacted = self._secret.intersection(picture.columns).union(_secret_columns([picture]))
+            redacted = frozenset(column for column in picture.columns if column in secret)
             try:
                 self._ledger.keep_picture(self._run, picture, redacted)
             except LedgerError as error:
@@ -235,13 +240,38 @@ def _asked(
     return cast("Asked", asked)
 
 
-def _aligned(after: Picture | Unanswered, before: Picture | Unanswered) -> Picture | Unanswered:
-    """A live picture whose rows are keyed as those of a picture from the ledger, where secret keys are digests."""
-    if isinstance(after, Picture) and isinstance(before, Picture):
-        key = next(iter(before.rows if before.hashes is None else before.hashes), ())
-        if any(isinstance(value, Digest) for value in key):
-            return digested_like(after, before)
-    return after
+def _side_by_side(before: Before, answers: Answers) -> tuple[Pictures, Pictures]:
+    """The pictures from before and of now, each two of them in one form."""
+    seen: Pictures = {}
+    found: Pictures = {}
+    for watch in before.watched:
+        now = cast("Seen", answers["picture", watch.place])
+        seen[watch.place], found[watch.place] = _aligned(watch, before.pictures[watch.place], now)
+    return seen, found
+
+
+def _aligned(watch: LiveWatch, before: Seen, after: Seen) -> tuple[Seen, Seen]:
+    """Two pictures of a table in one form: over the same columns where it has no schema, and with keys that compare.
+
+    In a picture from the ledger, keys that are secret are digests; those of the live one become digests like them.
+    """
+    if not isinstance(before, Picture) or not isinstance(after, Picture):
+        return before, after
+    if not watch.has_schema:
+        before, after = joined(before, after)
+    key = next(iter(before.rows if before.hashes is None else before.hashes), ())
+    if any(isinstance(value, Digest) for value in key):
+        after = digested_like(after, before)
+    return before, after
+
+
+def _vacuous(before: Pictures, after: Pictures) -> Iterator[Finding]:
+    """A warning for each resource of which there was none, by its status, before and after the run."""
+    for place, picture in after.items():
+        statuses = [exchange.status for seen in (before[place], picture) if (exchange := seen.exchange) is not None]
+        if len(statuses) == 2 and not {200, 304}.intersection(statuses):
+            text = f"{place}: it answered {statuses[0]} before and after the run, so nothing of it could have changed; "
+            yield Finding("check_error", place, f"{text}is its path right?", warning=True)
 
 
 def _unseen(
@@ -262,9 +292,3 @@ def _blind(after: Mapping[str, Picture | Unanswered]) -> Iterator[Finding]:
         if isinstance(picture, Picture) and picture.hides_rows:
             text = f"{place}: row-level security may hide rows from the store's role, and nothing is known of those"
             yield Finding("check_error", place, text, warning=True)
-
-
-def _secret_columns(pictures: Iterable[Picture | Unanswered]) -> frozenset[str]:
-    """The columns whose names look like a secret's."""
-    columns = (c for picture in pictures if isinstance(picture, Picture) for c in picture.columns)
-    return frozenset(filter(is_secret, columns))

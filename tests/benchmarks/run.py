@@ -11,57 +11,20 @@ import sqlite3
 import sys
 import tempfile
 import tracemalloc
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.guarded import guarded, lookup_order, sdk
+from benchmarks.ledgers import intents
 from benchmarks.measuring import beside, compiled, cpu, in_fresh_process, say, wall
 from benchmarks.servers import checks, runs_at_once, server_pictures
+from benchmarks.telemetry import endpoints, sampling
 from guardrail import Configuration, Guard
 from guardrail.pictures import Picture
 from guardrail.stores.opening import open_store
 from guardrail.stores.sqlite.pictures import digest
 from guardrail.stores.store import Photograph
-
-Lookup = Callable[..., dict[str, object]]
-
-
-def lookup_order(order_id: int) -> dict[str, object]:
-    """A read that costs nothing."""
-    return {"id": order_id, "status": "paid"}
-
-
-def tools(count: int) -> dict[str, Any]:
-    """So many declared tools, `lookup_order` among them."""
-    return {"lookup_order": {"effect": "read"}, **{f"tool_{n}": {"effect": "read"} for n in range(count - 1)}}
-
-
-def sdk() -> dict[str, Any]:
-    """Providers with a batch processor, whose exporter throws everything away."""
-    from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-    from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
-
-    class Nowhere(SpanExporter):
-        def export(self, spans: object) -> SpanExportResult:
-            return SpanExportResult.SUCCESS
-
-    _ = ReadableSpan
-    tracers = TracerProvider()
-    tracers.add_span_processor(BatchSpanProcessor(Nowhere()))
-    return {"tracer_provider": tracers, "meter_provider": MeterProvider([InMemoryMetricReader()])}
-
-
-@contextmanager
-def guarded(folder: Path, count: int = 1, **providers: Any) -> Generator[Lookup, None, None]:
-    """The no-op read in an open run."""
-    ledger = str(Path(tempfile.mkdtemp(dir=folder)) / "ledger.db")
-    configuration = Configuration.model_validate({"ledger": ledger, "tools": tools(count)})
-    with Guard(configuration, **providers) as guard, guard.run() as run:
-        yield run.wrap(lookup_order)
 
 
 def reads(folder: Path) -> None:
@@ -225,7 +188,10 @@ def memory(folder: Path) -> None:
     say("memory of 10,000 calls", kib=held / 1024)
 
 
-BENCHMARKS = (reads, long_run, writes, pictures, starting, memory, checks, server_pictures, runs_at_once)
+BENCHMARKS = (
+    *(reads, sampling, endpoints, long_run, writes, intents, pictures, starting, memory),
+    *(checks, server_pictures, runs_at_once),
+)
 
 
 def main() -> None:

@@ -60,7 +60,7 @@ def texts(run: Run) -> list[str]:
 def test_columns_that_were_reset_are_named_each_with_old_and_new_value(guards: Guards, products: Shop) -> None:
     write = "update products set note = 'fragile', name = '12', price = null, active = 0 where id = 12"
     assert texts(run_of(guards, products, SET_NOTE, write)) == [
-        "shop.products id=12: active changed from 1 to 0, and nobody asked for it",
+        "shop.products id=12: active changed from true to false, and nobody asked for it",
         "shop.products id=12: name changed from 'Vase' to '12', and nobody asked for it",
         "shop.products id=12: price changed from 30 to NULL, and nobody asked for it",
     ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from inline_snapshot import snapshot
@@ -11,7 +13,9 @@ from inline_snapshot import snapshot
 from guardrail.ledger.ledger import Ledger
 from guardrail.ledger.processes import this_host
 from guardrail.ledger.records import RunRecord
+from support.apis import Crm, Reply
 from support.command_line import command
+from support.ledgers import asked, connected, in_schema, schema_of
 from support.project import Project
 
 
@@ -189,9 +193,154 @@ def test_runs_that_were_cut_off_and_a_ledger_for_all_to_read_are_warnings(projec
     assert places(project, "warning").count("ledger") == 2
 
 
+def test_a_ledger_on_a_server_is_looked_at_and_not_made(project: Project, postgres_url: str) -> None:
+    place = in_schema(postgres_url)
+    project.replace("ledger: runs/ledger.db", f'ledger: "{place}"')
+    assert "ledger" not in places(project, "error") + places(project, "warning")
+    assert asked(place, "SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace") == [(0,)]
+
+
+def test_runs_that_were_cut_off_and_a_ledger_on_a_server_for_all_to_read_are_warnings(
+    project: Project, postgres_url: str
+) -> None:
+    place = in_schema(postgres_url)
+    project.replace("ledger: runs/ledger.db", f'ledger: "{place}"')
+    with closing(Ledger(place)) as ledger:
+        ledger.open_run(RunRecord("refund-17", None, "{}", "balanced", "enforce", 0.0, os.getpid(), "another-host"))
+    with closing(connected(place)) as server:
+        server.execute(f"GRANT USAGE ON SCHEMA {schema_of(place)} TO PUBLIC".encode())
+        server.execute("GRANT SELECT ON calls TO PUBLIC")
+        server.execute("UPDATE runs SET presence = presence + 1")  # another process than this
+    told = [remark["text"] for remark in command("doctor", "--json").json["remarks"] if remark["place"] == "ledger"]
+    assert len(told) == 2
+    assert "can be read or changed by everyone" in told[0]
+    assert told[1].startswith("1 run cut off")
+
+
+def test_a_ledger_on_a_server_that_is_away_is_an_error(project: Project) -> None:
+    project.replace("ledger: runs/ledger.db", "ledger: postgresql://me:h0rse@127.0.0.1:1/shop?connect_timeout=2")
+    ended = command("doctor", "--json")
+    (told,) = [remark for remark in ended.json["remarks"] if remark["place"] == "ledger"]
+    assert (told["level"], "cannot be reached" in told["text"]) == ("error", True)
+    assert "h0rse" not in ended.out
+
+
+def test_a_ledger_at_an_address_of_something_else_is_an_error(project: Project) -> None:
+    project.replace("ledger: runs/ledger.db", "ledger: mysql://me:h0rse@127.0.0.1/shop")
+    ended = command("doctor", "--json")
+    assert ended.code == 1
+    assert "has another scheme than postgresql" in ended.out
+    assert "h0rse" not in ended.out
+
+
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_without_a_configuration_there_is_nothing_to_examine(project: Project, options: list[str]) -> None:
     project.file.unlink()
     ended = command("doctor", *options)
     assert (ended.code, ended.out) == (2, "")
     assert "--config" in ended.err
+
+
+API = """\
+version: 1
+ledger: memory
+stores:
+  crm:
+    url: {url}
+    private: true
+    timeout: 2s
+    resources:
+      tickets: {{get: /tickets, key: id}}
+      {more}
+tasks:
+  close:
+    inputs: {{customer_id: integer}}
+    watch: {{crm.tickets: {{}}}}
+    expect: [{{updated: crm.tickets, key: {{id: 7}}, values: {{closed_by: me}}}}]
+"""
+
+
+@pytest.fixture
+def crm() -> Iterator[Crm]:
+    made = Crm()
+    yield made
+    made.close()
+
+
+def remarks_on(project: Project, crm: Crm, more: str = "", url: str = "") -> list[tuple[str, str, str]]:
+    """The remarks on the store, with the resources that are declared beside its tickets."""
+    project.write(API.format(url=url or crm.base, more=more))
+    told = command("doctor", "--json").json["remarks"]
+    return [(r["level"], r["place"], r["text"]) for r in told if r["place"] not in ("ledger", "policy")]
+
+
+def test_an_api_that_answers_as_declared_has_no_remarks(project: Project, crm: Crm) -> None:
+    assert remarks_on(project, crm) == []
+    assert crm.targets == ["/api/tickets"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "level", "text"),
+    [
+        (Reply({}, 401), "error", "it answered 401: it does not accept the credentials, or there are none"),
+        (Reply({}, 403), "error", "it answered 403: these credentials may not read it"),
+        (Reply({}, 500), "error", "it answered 500"),
+        (Reply({}, 404), "warning", "it answers that there is none, which stands for no rows; is its path right?"),
+        (Reply(b"<html>"), "error", "what it answers is no JSON"),
+        (Reply({"items": 1}), "error", "not all of its rows have id, which is its key"),
+        (Reply([{"number": 1}]), "error", "not all of its rows have id, which is its key"),
+        (Reply(status=302, headers={"Location": "https://login.example"}), "error", "it redirects to https://login"),
+    ],
+)
+def test_an_api_that_does_not_answer_as_declared_is_remarked_on(
+    project: Project, crm: Crm, reply: Reply, level: str, text: str
+) -> None:
+    crm.replies["/api/tickets"] = reply
+    [(found, place, said)] = remarks_on(project, crm)
+    assert (found, place) == (level, "crm.tickets")
+    assert said.startswith(text)
+
+
+def test_a_resource_that_takes_inputs_is_not_tried_and_one_without_a_key_is_told(project: Project, crm: Crm) -> None:
+    assert remarks_on(project, crm, 'mine: {get: "/customers/:customer_id/tickets"}') == [
+        ("warning", "crm.mine", "nothing tells its rows apart; declare a key, here or where it is watched"),
+        ("note", "crm.mine", "it was not tried, as it takes inputs (:customer_id)"),
+    ]
+
+
+def test_an_api_that_is_away_is_an_error(project: Project, crm: Crm) -> None:
+    [(level, place, text)] = remarks_on(project, crm, url="http://127.0.0.1:1")
+    assert (level, place, text) == ("error", "crm.tickets", "it cannot be connected to: the connection is refused")
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (Reply({}, 404), []),
+        (Reply({}, 401), [("warning", "crm", "its URL answers 401; are the credentials right?")]),
+        (Reply({}, 500), [("error", "crm", "its URL answers 500")]),
+        (Reply(status=302), [("error", "crm", "it answered 302, and does not say where to")]),
+    ],
+)
+def test_where_no_resource_can_be_tried_the_api_itself_is(
+    project: Project, crm: Crm, reply: Reply, expected: list[tuple[str, str, str]]
+) -> None:
+    crm.replies["/api"] = reply
+    project.write(
+        'version: 1\nledger: memory\nstores:\n  crm:\n    private: true\n    url: "' + crm.base + '"\n'
+        '    resources: {one: {get: "/tickets/:id", key: id}}\n'
+    )
+    told = command("doctor", "--json").json["remarks"]
+    found = [(r["level"], r["place"], r["text"]) for r in told if r["place"] == "crm"]
+    assert found == expected
+
+
+def test_headers_that_are_sent_unencrypted_are_a_warning(project: Project) -> None:
+    project.write(
+        'version: 1\nledger: memory\nstores:\n  crm: {url: "http://127.0.0.1:1", headers: {X-Key: s3cret}, timeout: 1s}\n'
+    )
+    ended = command("doctor", "--json")
+    texts = [remark["text"] for remark in ended.json["remarks"]]
+    assert "its headers are sent unencrypted; give an https:// URL" in texts
+    assert any("a private address; say `private: true`" in text for text in texts)
+    assert "s3cret" not in ended.out + ended.err

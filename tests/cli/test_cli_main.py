@@ -61,7 +61,8 @@ from guardrail.cli.main import main
 try:
     main()
 finally:
-    heavy = ("sqlglot", "cel", "ruamel", "structlog", "opentelemetry.sdk", "multiprocessing", "guardrail.recorded.backtest")
+    heavy = ("sqlglot", "cel", "ruamel", "structlog", "opentelemetry.sdk", "multiprocessing", "httpcore", "anyio")
+    heavy += ("guardrail.recorded.backtest",)
     sys.stderr.write(" ".join(name for name in heavy if name in sys.modules))
 """
     ended = subprocess.run(

@@ -8,12 +8,14 @@ import socket
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
 from inline_snapshot import snapshot
 
 from support import crashing
+from support.apis import Crm
 from support.command_line import ENVIRON, command, on_terminal
 from support.project import Project
 
@@ -40,7 +42,7 @@ def test_a_check_that_says_no_is_wrong(project: Project) -> None:
     project.shop.refund_order(17, "19.90")
     ended = command("verify", "is_paid", "--input", "order_id=17")
     assert ended.code == 1
-    assert ended.lines[1:] == ["wrong: 1 finding", "  ✗ paid: answered 0, expected True"]
+    assert ended.lines[1:] == ["wrong: 1 finding", "  ✗ paid: answered false, expected true"]
 
 
 def test_what_needs_a_picture_from_before_is_listed_as_not_checkable(project: Project) -> None:
@@ -216,3 +218,48 @@ def test_a_redacted_input_must_be_given_again(project: Project) -> None:
     assert ended.code == 2
     assert "amount is missing" in ended.err
     assert command("verify", "--run", "refund-17", "--input", "amount=19.90").code == 0
+
+
+# In an HTTP API.
+
+API = """\
+version: 1
+ledger: memory
+stores:
+  crm: {{url: "{url}", private: true, resources: {{tickets: {{get: /tickets, key: id}}}}}}
+tasks:
+  close:
+    inputs: {{ticket_id: integer}}
+    watch: {{crm.tickets: {{}}}}
+    expect: [{{updated: crm.tickets, key: {{id: $ticket_id}}, values: {{state: closed}}}}]
+    checks: [{{name: closed, store: crm, get: "/tickets/:ticket_id", at: /state, equals: closed}}]
+"""
+
+
+@pytest.fixture
+def crm(project: Project) -> Iterator[Crm]:
+    made = Crm()
+    project.write(API.format(url=made.base))
+    yield made
+    made.close()
+
+
+def test_the_state_of_an_api_is_looked_at(crm: Crm) -> None:
+    asked = ("verify", "close", "--input", "ticket_id=7")
+    assert command(*asked).lines[1:] == snapshot(
+        [
+            "wrong: 2 findings, 1 thing could not be checked",
+            "  ✗ crm.tickets id=7: state is 'open', expected 'closed'",
+            "  ✗ closed: answered 'open', expected 'closed'",
+            "  ? crm.tickets: what changed in it cannot be told, without a picture from before the run: only the state of now was looked at",
+        ]
+    )
+    crm.close_ticket(7)
+    ended = command(*asked, "--json")
+    assert (ended.code, ended.json["findings"]) == (3, [])
+    assert [item["place"] for item in ended.json["not_checkable"]] == ["crm.tickets"]
+
+
+def test_an_api_is_declared_as_such(crm: Crm) -> None:
+    assert command("check", "--json").json["stores"] == {"crm": "http"}
+    assert crm.asked == []

@@ -388,7 +388,7 @@ TREES = st.recursive(PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dicti
 
 
 @given(tree=st.dictionaries(NAMES, TREES, max_size=5))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
 def test_any_file_loads_or_is_refused_with_mistakes(folder: Path, tree: dict[str, Any]) -> None:
     write({"guardrail.yaml": json.dumps(tree)})
 
@@ -408,7 +408,7 @@ def mistakes_if_any() -> tuple[Mistake, ...] | None:
 
 
 @given(data=st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
 def test_a_damaged_configuration_loads_or_is_refused_with_mistakes(folder: Path, data: st.DataObject) -> None:
     tree = load(DESIGN, {"SHOP_URL": "shop.db"}).model_dump(by_alias=True, exclude_unset=True)
     whole: Any = json.loads(as_yaml(tree))
@@ -446,7 +446,7 @@ def test_a_mistake_of_python_is_named_with_its_field() -> None:
 
     assert [str(mistake) for mistake in check(configuration)] == [
         "<python>: policy: there is no bundled policy `strikt` (did you mean `strict`?)",
-        "<python>: stores.shop.url: has another scheme than sqlite, postgres, mysql or mariadb",
+        "<python>: stores.shop.url: has another scheme than sqlite, postgres, mysql, mariadb, http or https",
         "<python>: tools.t.once_per: names an operation that is done once, and the tool only reads",
         "<python>: tools.t.requires[0].earlier: there is no tool `nobody` (the tools are t)",
         "<python>: tasks.u.expect[0].inserted: there is no store `crm` (the stores are shop)",

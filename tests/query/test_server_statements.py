@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from typing import Any, TypeAlias
 
 import pytest
 
-from guardrail.query.proof import Dialect, prove, prove_condition
+from guardrail.pictures import Picture, Unanswered
+from guardrail.query.proof import Dialect, Query, prove, prove_condition
+from guardrail.stores.opening import open_store
+from guardrail.stores.store import Ask, Photograph
 from support.shops import Refused, Shop
 from support.statements import TABLES, Statement, conditions, statements
 
@@ -50,9 +54,7 @@ def test_a_condition_that_passes_chooses_as_it_was_written_and_changes_nothing(
     shop = shop_on(dialect)
     condition = prove_condition(statement.sql, dialect)
     chosen = "SELECT id FROM orders WHERE ({}) ORDER BY id".format
-    query = prove("SELECT 1", dialect).__class__(
-        statement.sql, dialect, chosen(condition.rendered), condition.parameters, ()
-    )
+    query = Query(statement.sql, dialect, chosen(condition.rendered), condition.parameters, ())
     before = shop.before(read_only=False)
     with shop.transaction(read_only=False):
         answer = shop.answer(query, statement.values)
@@ -61,9 +63,7 @@ def test_a_condition_that_passes_chooses_as_it_was_written_and_changes_nothing(
 
 
 @pytest.mark.parametrize(("dialect", "statement"), on_servers(lambda dialect: statements(dialect, "refused")))
-def test_what_is_refused_would_do_what_the_table_says(
-    dialect: Dialect, statement: Statement, shop_on: ShopOn
-) -> None:
+def test_what_is_refused_would_do_what_the_table_says(dialect: Dialect, statement: Statement, shop_on: ShopOn) -> None:
     assert statement.harm
     if statement.does != "never":
         assert deed(shop_on(dialect), statement.sql) == statement.does
@@ -156,6 +156,75 @@ def test_what_passes_changes_nothing_whatever_the_session_takes_texts_for(
                 assert shop.fingerprint() == before
     shop.restore()
     assert answered > len(queries) / 2
+
+
+BEYOND_THE_ENGINE: dict[Dialect, tuple[str, ...]] = {
+    "postgres": ("ANALYZE", "REINDEX", "CLUSTER", "pg_stat_reset"),
+    "mysql": ("lock(", "_locks(", "INTO OUTFILE", "INTO DUMPFILE"),
+}
+"""Of statements that the proof refuses, those that whoever may do everything can do in a read-only transaction."""
+
+
+@pytest.mark.parametrize("dialect", SERVERS)
+def test_what_is_refused_could_not_change_the_data_through_a_store_even_if_it_passed(
+    dialect: Dialect, shop_on: ShopOn
+) -> None:
+    shop = shop_on(dialect)
+    before = shop.before(read_only=False)
+    texts = [each.sql for each in TABLES[dialect].refused if each.does != "never"]
+    with closing(open_store("shop", shop.url, 10)) as store:
+        for text in texts:
+            if not any(part in text for part in BEYOND_THE_ENGINE[dialect]):
+                store.look([Ask(Query(text, dialect, text, (), ()))])
+    with shop.transaction(read_only=False):
+        assert shop.fingerprint() == before
+
+
+@pytest.mark.parametrize("dialect", SERVERS)
+def test_what_passes_is_answered_by_a_store(dialect: Dialect, shop_on: ShopOn) -> None:
+    allowed = [each for each in TABLES[dialect].allowed if not each.needs]
+    with closing(open_store("shop", shop_on(dialect).url, 10)) as store:
+        answers = store.look([Ask(prove(each.sql, dialect), each.values) for each in allowed])
+    unanswered = [answer.why for answer in answers if isinstance(answer, Unanswered)]
+    assert [why for why in unanswered if "name them apart with AS" not in why] == []
+
+
+@pytest.mark.parametrize("dialect", SERVERS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        'members"; DROP TABLE members; --',
+        "members`; DROP TABLE members; -- ",
+        "members; DELETE FROM members",
+        "members WHERE strike(1) > 0 --",
+        "(SELECT strike(1))",
+        "strike(1)",
+        "members.struck",
+        "members/*! , strike(1) */",
+        "id, strike(1)",
+        "id' OR '1'='1",
+        "%(x)s",
+        "$1",
+        "\\",
+        "",
+    ],
+)
+def test_a_name_of_a_watch_is_never_more_than_a_name(dialect: Dialect, name: str, shop_on: ShopOn) -> None:
+    shop = shop_on(dialect)
+    before = shop.before(read_only=False)
+    with closing(open_store("shop", shop.url, 10)) as store:
+        of_table, by_key, without = store.look(
+            [
+                Photograph("shop.members", name),
+                Photograph("shop.members", "members", key=(name,)),
+                Photograph("shop.members", "members", ignore=frozenset({name})),
+            ]
+        )
+    assert isinstance(of_table, Unanswered)
+    assert isinstance(by_key, Unanswered)
+    assert isinstance(without, Unanswered | Picture)
+    with shop.transaction(read_only=False):
+        assert shop.fingerprint() == before
 
 
 def test_a_text_with_a_backslash_stays_one_text_whatever_the_session_says(shop_on: ShopOn) -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from guardrail import Guard
+from support.databases import Database
 from support.shop import Guards, Shop
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return Shop(tmp_path / "shop.db")
+def shop(database: Database) -> Shop:
+    return Shop(database)
 
 
 @pytest.fixture

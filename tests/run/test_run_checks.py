@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from guardrail import CallRefused, RunStopped, State, Verdict
+from support.databases import on_every_database
 from support.shop import Guards, Shop
+
+pytestmark = on_every_database
 
 Task = dict[str, Any]
 

@@ -11,7 +11,10 @@ import pytest
 from guardrail import Configuration, GuardrailError, InputError
 from guardrail.run.live import Live
 from guardrail.run.looking import look_now
+from support.databases import on_every_database
 from support.shop import CONFIGURATION, Shop
+
+pytestmark = on_every_database
 
 INPUTS = {"order_id": 17, "amount": "19.90"}
 
@@ -76,7 +79,7 @@ def test_what_rests_on_the_state_before_is_never_judged_wrong_nor_right(live: Li
 
 
 def test_a_store_that_is_away_makes_it_unverified(live: Live, shop: Shop) -> None:
-    shop.path.unlink()
+    shop.database.vanish()
     assert look_now(live, "checked", {}).kind == "unverified"
 
 

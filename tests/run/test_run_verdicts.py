@@ -7,7 +7,10 @@ from contextlib import suppress
 import pytest
 
 from guardrail import Guard, RunStopped, SilentFailure, Verdict
+from support.databases import on_every_database
 from support.shop import Guards, Shop
+
+pytestmark = on_every_database
 
 INPUTS = {"order_id": 17, "amount": "19.90"}
 
@@ -110,7 +113,7 @@ def test_a_hold_that_is_open_at_the_end_is_reported_and_the_state_decides(guard:
 
 def test_a_store_that_vanishes_makes_a_run_unverified_never_good(guard: Guard, shop: Shop) -> None:
     with guard.run("look_only") as run:
-        shop.path.unlink()
+        shop.database.vanish()
     assert run.verdict is not None
     assert run.verdict.kind == "unverified"
     assert {f.kind for f in run.verdict.findings} == {"check_error"}

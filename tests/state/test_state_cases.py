@@ -36,7 +36,7 @@ def products(*rows: dict[str, Any]) -> list[Picture]:
 def test_b14_collateral_fields_are_named_each_with_old_and_new_value() -> None:
     reset = {**VASE, "note": "fragile", "name": "12", "price": None, "active": 0}
     assert told(verified(SET_NOTE, products(VASE, CUP), products(reset, CUP)).findings) == [
-        "unrequested_change: shop.products id=12: active changed from 1 to 0, and nobody asked for it",
+        "unrequested_change: shop.products id=12: active changed from true to false, and nobody asked for it",
         "unrequested_change: shop.products id=12: name changed from 'Vase' to '12', and nobody asked for it",
         "unrequested_change: shop.products id=12: price changed from 30.0 to NULL, and nobody asked for it",
     ]
@@ -151,7 +151,7 @@ def test_b15_in_a_shared_table_they_are_shown_as_warnings() -> None:
     found = verified(owner({"shared": True}), tickets(FOUR, NINE), tickets(*OWNED)).findings
     assert [(f.kind, f.warning) for f in found] == [("unrequested_change", True)] * 2
     assert found[1].text == (
-        "desk.tickets id=9: sla_due changed from '2026-12-01 00:00:00' to '2026-12-02 00:00:00', "
+        "desk.tickets id=9: sla_due changed from 2026-12-01T00:00:00 to 2026-12-02T00:00:00, "
         "and nobody asked for it (others write here too)"
     )
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from guardrail.declare.contracts import Loosely
-from guardrail.declare.pointers import MISSING
 from guardrail.pictures import ColumnKind, Key, Picture, Row
+from guardrail.pointers import MISSING
 from guardrail.state import Incomparable, differences, unseen
 from guardrail.state.documents import document_differences, put
 from guardrail.state.unknown import UNKNOWN

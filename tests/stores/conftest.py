@@ -1,4 +1,4 @@
-"""Databases to look at, and the two ways to do it."""
+"""Databases and HTTP servers to look at, and the two ways to look at PostgreSQL."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import pytest
 
 from guardrail.stores.opening import open_store
 from guardrail.stores.store import Store
+from support.apis import Api, Asking, Crm
+from support.mariadb_servers import Server, running
 from support.postgres_looks import See
 from support.statements import SHOP
 
@@ -43,6 +45,37 @@ def store(shop: Path) -> Generator[Store]:
     opened = open_store("shop", shop, 5)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server]:
+    """A MariaDB server of the test's own, with an empty database."""
+    with running(tmp_path_factory.getbasetemp()) as server:
+        yield server
+
+
+@pytest.fixture
+def api() -> Generator[Api]:
+    """A server that answers what a test tells it to."""
+    made = Api()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def crm() -> Generator[Crm]:
+    """A ticket system."""
+    made = Crm()
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=["blocking", "awaiting"])
+def ask(request: pytest.FixtureRequest) -> Asking:
+    """Puts questions to a store in both of the ways in which a run may."""
+    if request.param == "blocking":
+        return lambda store, questions: store.look(questions)
+    return lambda store, questions: asyncio.run(store.alook(questions))
 
 
 @pytest.fixture(params=["look", "alook"])

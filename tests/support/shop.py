@@ -1,40 +1,46 @@
-"""A small shop in SQLite, and guards around its tools."""
+"""A small shop in a database, and guards around its tools."""
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from guardrail import Configuration, Guard
+from support.databases import Database, SqliteDatabase
 
 SCHEMA = """
-create table orders (id integer primary key, status text not null, amount numeric not null, note text, updated_at timestamp);
-create table refunds (id integer primary key, order_id integer not null, amount numeric not null);
-create table audit (id integer primary key, what text not null);
+create table orders (id {serial}, status {text} not null, amount {money} not null, note {text}, updated_at {instant});
+create table refunds (id {serial}, order_id {integer} not null, amount {money} not null);
+create table audit (id {serial}, what {text} not null);
 insert into orders values (17, 'paid', '19.90', null, '2026-01-01 10:00:00');
 insert into orders values (18, 'paid', '5.00', null, '2026-01-01 10:00:00');
 """
 
 
 class Shop:
-    """The shop's database, and tools that really write to it. `calls` counts how often a tool's body ran."""
+    """The shop's database, and tools that really write to it. `calls` counts how often a tool's body ran.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    A shop is made in an empty database, or in a SQLite file; that of a file that is there already is opened.
+    """
+
+    def __init__(self, where: Database | Path) -> None:
+        self.database = SqliteDatabase(where) if isinstance(where, Path) else where
         self.calls: list[str] = []
-        is_new = not path.exists()
-        with closing(sqlite3.connect(path)) as connection:
-            connection.executescript(SCHEMA if is_new else "")
+        if not (isinstance(where, Path) and where.exists()):
+            self.database.script(SCHEMA)
+
+    @property
+    def path(self) -> Path:
+        """The SQLite file."""
+        assert isinstance(self.database, SqliteDatabase)
+        return self.database.path
 
     @property
     def url(self) -> str:
-        return f"sqlite:///{self.path}"
+        return self.database.url
 
     def execute(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        with closing(sqlite3.connect(self.path)) as connection, connection:
-            return connection.execute(sql, values).fetchall()
+        return self.database.execute(sql, *values)
 
     def lookup_order(self, order_id: int) -> dict[str, object] | None:
         """Look an order up."""

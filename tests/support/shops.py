@@ -12,10 +12,10 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeAlias, cast
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pymysql
-from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 from pymysql.constants import CLIENT, SERVER_STATUS
 
@@ -34,7 +34,8 @@ Refused: Final = (psycopg.Error, pymysql.MySQLError)
 class Shop(ABC):
     """A database of its own, opened by whoever may do everything. One transaction at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, url: str) -> None:
+        self.url = url
         self._before: dict[bool, Fingerprint] = {}
 
     @abstractmethod
@@ -133,12 +134,12 @@ _SETTINGS: Final = """
 class PostgresShop(Shop):
     """The shop on PostgreSQL."""
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+    def __init__(self, url: str, connection: psycopg.Connection[Any]) -> None:
         """`connection` commits each statement."""
-        super().__init__()
+        super().__init__(url)
         self._connection = connection
         self._setup = (SHOPS / "postgres.sql").read_text()
-        connection.execute(self._setup)
+        connection.execute(self._setup.encode())
 
     def fingerprint(self) -> Fingerprint:
         """See `Shop`."""
@@ -190,7 +191,11 @@ class PostgresShop(Shop):
         self._connection.execute("DISCARD ALL")
         self._connection.execute("DROP SCHEMA public CASCADE; DROP ROLE IF EXISTS proof_evil; CREATE SCHEMA public")
         self._connection.execute("SELECT lo_unlink(oid) FROM pg_largeobject_metadata")
-        self._connection.execute(self._setup)
+        self._connection.execute(self._setup.encode())
+
+
+def _with_database(url: str, name: str) -> str:
+    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
 
 
 @contextmanager
@@ -200,9 +205,8 @@ def postgres_shop(url: str) -> Generator[PostgresShop]:
     with psycopg.connect(url, autocommit=True) as admin:
         admin.execute(f"CREATE DATABASE {name}".encode())
         try:
-            where = make_conninfo(url, dbname=name)
-            with psycopg.connect(where, autocommit=True, prepare_threshold=None) as connection:
-                yield PostgresShop(connection)
+            with psycopg.connect(_with_database(url, name), autocommit=True, prepare_threshold=None) as connection:
+                yield PostgresShop(_with_database(url, name), connection)
         finally:
             admin.execute(f"DROP DATABASE {name} (FORCE)".encode())
 
@@ -235,9 +239,9 @@ _STRICT: Final = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_Z
 class MariaShop(Shop):
     """The shop on MariaDB."""
 
-    def __init__(self, connection: pymysql.Connection, folder: Path) -> None:
+    def __init__(self, url: str, connection: pymysql.Connection, folder: Path) -> None:
         """`connection` commits each statement, and may be given several at once. The server may write to `folder`."""
-        super().__init__()
+        super().__init__(url)
         self._connection = connection
         self._folder = folder
         self._setup = _parts(SHOPS / "mysql.sql")
@@ -251,7 +255,7 @@ class MariaShop(Shop):
             found[catalog] = self._rows(
                 f"SELECT {columns} FROM information_schema.{catalog} WHERE {columns.split(',')[0]} = DATABASE() ORDER BY 1, 2, 3"
             )
-        for _, name, kind, *_ in found["tables"]:
+        for _, name, kind, *_ in cast("Rows", found["tables"]):
             if kind != "VIEW":
                 found[f"rows of {name}"] = self._rows(f"SELECT * FROM `{name}` ORDER BY 1")
         found["settings"] = [row for row in self._rows("SHOW SESSION VARIABLES") if row[0] not in _NOISY]
@@ -271,7 +275,7 @@ class MariaShop(Shop):
     @property
     def is_open(self) -> bool:
         """See `Shop`."""
-        return bool(self._connection.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)
+        return bool(cast("Any", self._connection).server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)
 
     def rollback(self) -> None:
         """See `Shop`."""
@@ -291,7 +295,7 @@ class MariaShop(Shop):
     def execute(self, text: str) -> None:
         """See `Shop`."""
         with self._connection.cursor() as cursor:
-            cursor.execute(text.replace("{folder}", str(self._folder)))
+            cursor.execute(text.replace("{folder}", str(self._folder)), None)
             while cursor.nextset():
                 pass
 
@@ -317,7 +321,7 @@ class MariaShop(Shop):
         with self.transaction(read_only=False):
             return self.fingerprint()
 
-    def _rows(self, sql: str, values: Mapping[str, object] | None = None) -> Rows:
+    def _rows(self, sql: str, values: dict[str, object] | None = None) -> Rows:
         with self._connection.cursor() as cursor:
             cursor.execute(sql, values)
             return [*cursor.fetchall()]
@@ -349,4 +353,4 @@ def maria_shop(url: str) -> Generator[MariaShop]:
         folder.chmod(0o777)  # the server is another user
         own = stack.enter_context(empty_database(url))
         connection = stack.enter_context(closing(connect_mariadb(own, client_flag=CLIENT.MULTI_STATEMENTS)))
-        yield MariaShop(connection, folder)
+        yield MariaShop(own, connection, folder)

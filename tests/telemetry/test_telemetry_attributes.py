@@ -15,6 +15,9 @@ _CONVENTIONS = (
     "opentelemetry.semconv._incubating.attributes.db_attributes",
     "opentelemetry.semconv._incubating.attributes.session_attributes",
     "opentelemetry.semconv.attributes.error_attributes",
+    "opentelemetry.semconv.attributes.http_attributes",
+    "opentelemetry.semconv.attributes.server_attributes",
+    "opentelemetry.semconv._incubating.attributes.url_attributes",
 )
 
 

@@ -7,6 +7,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -51,6 +52,13 @@ def test_a_line_bears_the_ids_of_the_current_span(recorder: Recorder, lines: lis
     assert lines[0]["trace_id"] == trace.format_trace_id(context.trace_id)
     assert lines[0]["span_id"] == trace.format_span_id(context.span_id)
     assert int(lines[0]["trace_flags"], 16) & 1
+
+
+def test_a_line_that_is_written_while_another_thread_imports_structlog_harms_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "structlog", ModuleType("structlog"))  # as long as its body has not run
+    get_logger().warning("guardrail.decision")
 
 
 def test_a_line_of_a_run_bears_its_trace_where_no_span_is_current(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guardrail.calls import Finding, Verdict
+from guardrail.calls import Finding, Stop, Verdict
 from guardrail.telemetry.metrics import Names
 from guardrail.telemetry.traces import RunTrace
 from support.recorder import Recorder
@@ -72,6 +72,17 @@ def test_runs_are_counted_by_verdict_and_task(recorder: Recorder) -> None:
         "silent_failure": 2,
         "unverified": 1,
     }
+
+
+def test_stopped_runs_are_counted_by_reason(recorder: Recorder) -> None:
+    open_run(recorder).close(Verdict("stopped", stop=Stop("write_under_hold", 2, "refund_order", "call 1 was empty")))
+    assert recorder.series("guardrail.runs") == [
+        {
+            "guardrail.verdict": "stopped",
+            "guardrail.task.name": "refund_order",
+            "guardrail.stop.reason": "write_under_hold",
+        }
+    ]
 
 
 def test_verification_is_timed_by_what_it_found(recorder: Recorder) -> None:

@@ -284,6 +284,7 @@ def test_a_run_that_ended_cleanly_and_wrong_is_an_error_from_the_verification_up
                 "guardrail.holds.open": 1,
                 "guardrail.alternative": "settled",
                 "guardrail.flagged": True,
+                "gen_ai.evaluation.explanation": "the run ended cleanly and left the wrong state",
                 "gen_ai.evaluation.score.value": 0.0,
             },
         ]
@@ -461,6 +462,7 @@ def test_a_stopped_run_shows_the_call_that_ended_it_and_what_was_refused_afterwa
                 "guardrail.stop.reason": "write_under_hold",
                 "guardrail.stop.call": 2,
                 "guardrail.flagged": True,
+                "gen_ai.evaluation.explanation": "the guard stopped the run",
                 "gen_ai.evaluation.score.value": 0.0,
             },
         ]

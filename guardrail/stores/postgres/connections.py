@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import os
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Generator
@@ -24,17 +23,12 @@ from psycopg.pq import TransactionStatus
 
 from guardrail.errors import StoreError
 from guardrail.stores.deadlines import adeadline, deadline
-from guardrail.stores.idle import Idle
+from guardrail.stores.idle import BUSY, MOST, Idle, Kept
 from guardrail.stores.sources import AsyncSource, Factory, Lease, Place
 
 Sync: TypeAlias = Connection[Any]
 Async: TypeAlias = AsyncConnection[Any]
 Either: TypeAlias = Sync | Async
-
-MOST: Final = 10
-"""How many connections a store has at most, in each event loop and outside of them."""
-
-_BUSY: Final = f"all of its {MOST} connections were in use; raise the timeout, or give a pool of your own"
 
 
 def source(where: object, timeout: float) -> AsyncSource[Either]:
@@ -63,28 +57,14 @@ class Url:
     def __init__(self, url: str, timeout: float) -> None:
         """Raises `StoreError` for a text that is no such URL; it is not shown, as it may hold a password."""
         self._conninfo = _conninfo(url, timeout)
-        self._idle: Idle[Sync] = Idle(Connection.close)
-        self._gate = threading.BoundedSemaphore(MOST)
-        self._process = os.getpid()
+        self._kept: Kept[Sync] = Kept(self._connected, Connection.close, _is_usable)
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _InLoop] = WeakKeyDictionary()
-        weakref.finalize(self, self._idle.clear)
 
     @contextmanager
     def lease(self, patience: float) -> Generator[Lease[Sync]]:
         """See `Source`."""
-        until = monotonic() + patience
-        gate = self._outside()
-        if not gate.acquire(timeout=patience):
-            raise StoreError(_BUSY)
-        try:
-            kept = self._idle.take()
-            connection = kept or self._connected(until)
-            try:
-                yield Lease(connection, _place(connection), kept is not None, own=True)
-            finally:
-                (self._idle.give if _is_usable(connection) else Connection.close)(connection)
-        finally:
-            gate.release()
+        with self._kept.lent(patience) as (connection, used):
+            yield Lease(connection, _place(connection), used, own=True)
 
     @asynccontextmanager
     async def alease(self, patience: float) -> AsyncGenerator[Lease[Async]]:
@@ -95,10 +75,10 @@ class Url:
             async with asyncio.timeout(patience):
                 await here.gate.acquire()
         except TimeoutError:
-            raise StoreError(_BUSY) from None
+            raise StoreError(BUSY) from None
         try:
             kept = here.idle.take()
-            connection = kept or await self._aconnected(until)
+            connection = kept or await self._aconnected(until - monotonic())
             try:
                 yield Lease(connection, _place(connection), kept is not None, own=True)
             finally:
@@ -116,11 +96,12 @@ class Url:
 
     def close(self) -> None:
         """See `Source`."""
-        self._idle.clear()
+        self._kept.close()
         for here in list(self._loops.values()):
             here.idle.clear()
 
-    def _connected(self, until: float) -> Sync:
+    def _connected(self, seconds: float) -> Sync:
+        until = monotonic() + seconds
         connection = Connection.connect(self._conninfo, autocommit=True, prepare_threshold=None)
         try:
             with deadline(connection.fileno(), until - monotonic()):
@@ -130,9 +111,10 @@ class Url:
             raise
         return connection
 
-    async def _aconnected(self, until: float) -> Async:
+    async def _aconnected(self, seconds: float) -> Async:
+        until = monotonic() + seconds
         try:
-            async with asyncio.timeout(until - monotonic()):
+            async with asyncio.timeout(seconds):
                 connection = await AsyncConnection.connect(self._conninfo, autocommit=True, prepare_threshold=None)
         except TimeoutError:
             raise errors.ConnectionTimeout("connection timeout expired") from None
@@ -143,12 +125,6 @@ class Url:
             _finish(connection)
             raise
         return connection
-
-    def _outside(self) -> threading.BoundedSemaphore:
-        """The gate for those who block; what the threads of a parent hold is nothing to its child."""
-        if self._process != os.getpid():
-            self._process, self._gate = os.getpid(), threading.BoundedSemaphore(MOST)
-        return self._gate
 
     def _here(self) -> _InLoop:
         """What belongs to the running loop; its connections are closed when the loop is gone."""

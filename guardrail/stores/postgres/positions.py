@@ -23,7 +23,9 @@ _HEADERS: Final = (24, 40)
 
 
 class PostgresPositions:
-    """Positions in the write-ahead log; see `Positions`."""
+    """Positions in the write-ahead log, which every server keeps; see `Positions`."""
+
+    needed = ""
 
     def primary(self) -> Ask:
         """See `Positions`."""

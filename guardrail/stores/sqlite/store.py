@@ -13,11 +13,11 @@ from guardrail.errors import StoreError
 from guardrail.pictures import Answer, Rows, Table, Tables
 from guardrail.query.binding import bind
 from guardrail.query.proof import Dialect
-from guardrail.stores.answers import answered, check_dialect, unanswered
+from guardrail.stores.answers import answered, check_dialect, no_api, unanswered
 from guardrail.stores.sqlite.pictures import photograph
 from guardrail.stores.sqlite.schema import read_table, table_names
 from guardrail.stores.sqlite.sessions import LONGEST_VALUE, File, Session, Source, quoted
-from guardrail.stores.store import MOST_ANSWERED, Ask, Photograph, Question, Remark, Survey, tables_of
+from guardrail.stores.store import MOST_ANSWERED, Ask, Fetch, Photograph, Question, Remark, Survey, tables_of
 from guardrail.threads import in_thread
 
 
@@ -134,7 +134,7 @@ def _tables(questions: Sequence[Question]) -> list[str]:
                 named += query.tables
             case Photograph():
                 named.append(question.table)
-            case Survey():
+            case Survey() | Fetch():
                 pass
     return [table.removeprefix("main.") for table in named]
 
@@ -146,6 +146,8 @@ def _answer(session: Session, question: Question) -> Answer:
             return _rows(session, question)
         case Photograph():
             return photograph(session, question)
+        case Fetch():
+            raise no_api("SQLite")
         case Survey(count_up_to):
             return Tables(tuple(_counted(session, name, count_up_to) for name in table_names(session)))
 
