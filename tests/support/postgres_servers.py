@@ -1,4 +1,4 @@
-"""PostgreSQL servers of the tests' own, where a test needs settings, a standby or a pooler that no shared server has.
+"""PostgreSQL servers of the tests' own, where a test needs settings, faults or a standby that no shared server has.
 
 Their programs are the machine's, else those that come as a wheel. A server does not run as root: where the tests do,
 it runs as another user.
@@ -143,44 +143,6 @@ def _running(made: Server) -> Generator[Server]:
         yield made
     finally:
         made.stop()
-
-
-@contextmanager
-def pooler(url: str, **settings: str) -> Generator[str]:
-    """The URL of a PgBouncer in front of a database; it has one connection to it for all its clients."""
-    program_file = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-    if program_file is None:
-        missing("PgBouncer (apt-get install pgbouncer)")
-    port = free_port()
-    with folder() as place:
-        behind = psycopg.conninfo.conninfo_to_dict(url)
-        database = " ".join(f"{name}={behind[name]}" for name in ("host", "port", "dbname", "user"))
-        options = {
-            "listen_addr": "127.0.0.1",
-            "listen_port": port,
-            "unix_socket_dir": "",
-            "auth_type": "any",
-            "pool_mode": "transaction",
-            "default_pool_size": 1,
-            "ignore_startup_parameters": "extra_float_digits,options",
-            **settings,
-        }
-        lines = [
-            "[databases]",
-            f"pooled = {database}",
-            "[pgbouncer]",
-            *(f"{key} = {value}" for key, value in options.items()),
-        ]
-        (place / "pgbouncer.ini").write_text("\n".join(lines))
-        with (place / "log").open("ab") as log:
-            process = started([program_file, str(place / "pgbouncer.ini")], place, log)
-        pooled = f"postgresql://anybody@127.0.0.1:{port}/pooled"
-        try:
-            wait_until(lambda: "listening on" in (place / "log").read_text(), "PgBouncer does not come up")
-            yield pooled
-        finally:
-            process.kill()
-            process.wait()
 
 
 def free_port() -> int:
