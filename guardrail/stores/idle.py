@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import Final, Generic, TypeVar
@@ -68,29 +69,32 @@ class Idle(Generic[C]):
 
 
 class Kept(Generic[C]):
-    """Connections of a store's own, opened when they are needed and kept for the next look. For several threads."""
+    """Connections of a store's own, opened when they are needed and kept for the next look. For several threads.
+
+    `connect` opens one, in so many seconds.
+    """
 
     def __init__(
         self, connect: Callable[[float], C], close: Callable[[C], object], is_usable: Callable[[C], bool]
     ) -> None:
-        """`connect` is told until when it may take, by the monotonic clock."""
         self._connect = connect
         self._close = close
         self._is_usable = is_usable
         self._idle = Idle(close)
         self._gate = threading.BoundedSemaphore(MOST)
         self._process = os.getpid()
+        weakref.finalize(self, self._idle.clear)
 
     @contextmanager
     def lent(self, patience: float) -> Generator[tuple[C, bool]]:
         """A connection, and whether it was in use before. Raises `StoreError` where none is free in so many seconds."""
         until = time.monotonic() + patience
-        gate = self._open_gate()
+        gate = self._gate_here()
         if not gate.acquire(timeout=patience):
             raise StoreError(BUSY)
         try:
             kept = self._idle.take()
-            connection = self._connect(until) if kept is None else kept
+            connection = self._connect(until - time.monotonic()) if kept is None else kept
             try:
                 yield connection, kept is not None
             finally:
@@ -99,10 +103,10 @@ class Kept(Generic[C]):
             gate.release()
 
     def close(self) -> None:
-        """Close those that are not in use."""
+        """Close those that are not in use, and the others when they come back."""
         self._idle.clear()
 
-    def _open_gate(self) -> threading.BoundedSemaphore:
+    def _gate_here(self) -> threading.BoundedSemaphore:
         """The gate of this process; what the threads of a parent hold is nothing to its child."""
         if self._process != os.getpid():
             self._process, self._gate = os.getpid(), threading.BoundedSemaphore(MOST)

@@ -232,8 +232,8 @@ def _answering(question: Question, grammar: Grammar) -> Answering:
             return (yield from _picture(question, grammar))
         case Fetch():
             raise no_api(grammar.server)
-        case Survey(count_up_to):
-            return (yield from _tables(count_up_to, grammar))
+        case Survey():
+            return (yield from _tables(question, grammar))
 
 
 def _rows(question: Ask, grammar: Grammar) -> Generator[Batch, Sequence[Result], Rows]:
@@ -241,9 +241,10 @@ def _rows(question: Ask, grammar: Grammar) -> Generator[Batch, Sequence[Result],
     return answered(result.columns, result.rows, result.count)
 
 
-def _tables(count_up_to: int | None, grammar: Grammar) -> Generator[Batch, Sequence[Result], Tables]:
+def _tables(question: Survey, grammar: Grammar) -> Generator[Batch, Sequence[Result], Tables]:
     names = yield from _names(grammar)
-    schemas = {name: grammar.schema(name) for name in names}
+    schemas = {name: grammar.schema(name) for name in (*names, *question.named)}
+    count_up_to = question.count_up_to
     counting = count_up_to is not None
     results = iter((yield Batch([s for schema in schemas.values() for s in schema], last=not counting)))
     described = [grammar.described(name, list(islice(results, len(schema)))) for name, schema in schemas.items()]

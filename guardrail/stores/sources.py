@@ -77,8 +77,7 @@ class Factory(Generic[C]):
     """The user's own way to a database: called for every look, it answers a URL, a pool, or a new connection.
 
     So credentials may change and every tenant may have a database. A URL's connections are kept; a new connection is
-    closed after the look by the source that `opened` makes of it. Only if these sources are such can it be leased from
-    by awaiting.
+    closed after the look by the source that `opened` makes of it.
     """
 
     is_async = None

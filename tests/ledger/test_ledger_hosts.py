@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -18,7 +19,7 @@ from guardrail.ledger.processes import this_host
 from guardrail.ledger.records import CallRecord, OutcomeRecord, RunRecord, VerdictRecord
 from guardrail.ledger.transactions import RunTaken
 from support.ledgers import connected, in_schema, sessions_of
-from support.postgres_servers import pooler
+from support.pooling import pooler
 
 Runs = Callable[..., RunRecord]
 Calls = Callable[..., CallRecord]
@@ -256,11 +257,11 @@ sys.stdin.readline()
 
 class TestAPooler:
     @pytest.fixture
-    def pooled(self, place: str) -> Generator[str]:
+    def pooled(self, place: str, tmp_path: Path) -> Generator[str]:
         """The place of the ledger by way of a pooler that gives all who come the same session in turn."""
-        server, _, options = place.partition("?")
-        with pooler(server) as url:
-            yield f"{url}?{options}"
+        base, _, rest = place.partition("&application_name=")
+        with pooler(base, tmp_path) as url:
+            yield f"{url}&application_name={rest}"
 
     def test_is_gone_through_by_several_ledgers_at_once(
         self, pooled: str, run_record: Runs, call_record: Calls, outcome_record: Outcomes, verdict_record: Verdicts

@@ -1,4 +1,4 @@
-"""Databases and HTTP servers to look at, and the two ways to do it."""
+"""Databases and HTTP servers to look at, and the two ways to look at PostgreSQL."""
 
 from __future__ import annotations
 
@@ -47,31 +47,6 @@ def store(shop: Path) -> Generator[Store]:
     opened.close()
 
 
-@pytest.fixture(params=["look", "alook"])
-def see(request: pytest.FixtureRequest) -> Generator[See]:
-    """Looks at a store by blocking, and by awaiting."""
-    if request.param == "look":
-        yield lambda store, questions: store.look(questions)
-    else:
-        with asyncio.Runner() as runner:
-            yield lambda store, questions: runner.run(store.alook(questions))
-
-
-@pytest.fixture
-def admin(postgres_url: str) -> Generator[psycopg.Connection[Any]]:
-    """A connection to the empty schema, of a role that may do everything; it commits each statement."""
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
-def pg(postgres_url: str) -> Generator[Store]:
-    """The empty schema as a store."""
-    opened = open_store("shop", postgres_url, 30)
-    yield opened
-    opened.close()
-
-
 @pytest.fixture
 def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server]:
     """A MariaDB server of the test's own, with an empty database."""
@@ -101,3 +76,28 @@ def ask(request: pytest.FixtureRequest) -> Asking:
     if request.param == "blocking":
         return lambda store, questions: store.look(questions)
     return lambda store, questions: asyncio.run(store.alook(questions))
+
+
+@pytest.fixture(params=["look", "alook"])
+def see(request: pytest.FixtureRequest) -> Generator[See]:
+    """Looks at a store by blocking, and by awaiting."""
+    if request.param == "look":
+        yield lambda store, questions: store.look(questions)
+    else:
+        with asyncio.Runner() as runner:
+            yield lambda store, questions: runner.run(store.alook(questions))
+
+
+@pytest.fixture
+def admin(postgres_url: str) -> Generator[psycopg.Connection[Any]]:
+    """A connection to the empty schema, of a role that may do everything; it commits each statement."""
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def pg(postgres_url: str) -> Generator[Store]:
+    """The empty schema as a store."""
+    opened = open_store("shop", postgres_url, 30)
+    yield opened
+    opened.close()

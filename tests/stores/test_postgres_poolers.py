@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import threading
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -15,8 +17,9 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from guardrail.stores.store import Store, tables_of
+from support.pooling import pooler
 from support.postgres_looks import See, ask, execute, make_url, only, photo, role, rows, shop, taken, unproved, why
-from support.postgres_servers import pooler
+from support.postgres_servers import server
 
 Admin = psycopg.Connection[Any]
 
@@ -38,16 +41,18 @@ class Pooled:
 
 
 @pytest.fixture
-def pooled(admin: Admin, postgres_url: str) -> Generator[Pooled]:
+def pooled(admin: Admin, postgres_url: str, tmp_path: Path) -> Generator[Pooled]:
     """The schema is the role's by default, as a pooler does not hand options on."""
     [[schema]] = admin.execute("SELECT current_schema()").fetchall()
     admin.execute(
         "CREATE TABLE orders (id int PRIMARY KEY, status text); INSERT INTO orders VALUES (1, 'paid'), (2, 'open')"
     )
     with role(admin, postgres_url, f"SELECT ON ALL TABLES IN SCHEMA {schema}", f"CREATE ON SCHEMA {schema}") as plain:
-        name = str(conninfo_to_dict(plain)["user"])
+        found = conninfo_to_dict(plain)
+        name = str(found["user"])
         execute(admin, f"ALTER ROLE {name} SET search_path = {schema}")
-        with pooler(plain) as url:
+        behind = f"postgresql://{name}@{found['host']}:{found.get('port') or 5432}/{found['dbname']}"
+        with pooler(behind, tmp_path) as url:
             yield Pooled(url, str(schema), name)
 
 
@@ -74,12 +79,9 @@ def test_everything_can_be_asked_through_a_pooler(store: Store, see: See, pooled
 
 
 def test_no_statement_is_prepared_by_name_behind_a_pooler(store: Store, see: See, postgres_url: str) -> None:
-    looks = [see(store, [STATUS, photo("orders"), PREPARED]) for _ in range(6)]
-    assert only(looks[-1][-1]) == 0
+    assert [only(see(store, [STATUS, photo("orders"), PREPARED])[-1]) for _ in range(6)] == [0] * 6
     with closing(shop(postgres_url)) as direct:
-        for _ in range(6):
-            answers = see(direct, [ask("SELECT 1 AS n"), PREPARED])
-        assert only(answers[-1]) > 0  # type: ignore[operator]
+        assert [only(see(direct, [ask("SELECT 1 AS n"), PREPARED])[-1]) for _ in range(6)][-1] != 0
 
 
 LEAKS = {
@@ -91,7 +93,6 @@ LEAKS = {
     "a zone": "SET TimeZone = 'Asia/Tokyo'",
     "isolation": "SET default_transaction_isolation = 'read uncommitted'; SET default_transaction_read_only = off",
     "a role": "SET ROLE {other}",
-    "a session of another's": "SET SESSION AUTHORIZATION {other}",
     "a prepared statement": "PREPARE _pg3_0 AS SELECT 'evil'; PREPARE _pg3_1 AS SELECT 'evil'",
 }
 
@@ -107,8 +108,6 @@ def test_what_another_client_has_left_in_a_session_does_not_matter(
         admin,
         f"CREATE ROLE {other}; GRANT {other} TO {name}; GRANT USAGE ON SCHEMA {evil} TO {name}; GRANT SELECT ON {evil}.orders TO {name}",
     )
-    if "AUTHORIZATION" in leak:
-        execute(admin, f"ALTER ROLE {name} SUPERUSER")
     try:
         assert only(*see(store, [STATUS])) == "paid"
         with pooled.connect() as client:
@@ -120,7 +119,7 @@ def test_what_another_client_has_left_in_a_session_does_not_matter(
             assert taken(picture).rows == {(1,): (1, "paid"), (2,): (2, "open")}
             assert "division by zero" in why(failed)
     finally:
-        execute(admin, f"ALTER ROLE {name} NOSUPERUSER; DROP SCHEMA {evil} CASCADE; DROP ROLE {other}")
+        execute(admin, f"DROP SCHEMA {evil} CASCADE; DROP ROLE {other}")
 
 
 def test_a_time_that_another_client_has_left_does_not_count(store: Store, see: See, pooled: Pooled) -> None:
@@ -130,15 +129,15 @@ def test_a_time_that_another_client_has_left_does_not_count(store: Store, see: S
     assert rows(*see(store, [unproved("SELECT pg_sleep(0.6)")]))
 
 
-def test_looks_and_another_clients_settings_take_turns(store: Store, pooled: Pooled, admin: Admin) -> None:
+def test_looks_and_another_client_take_turns(store: Store, pooled: Pooled, admin: Admin) -> None:
     evil = f"{pooled.schema}_evil"
     execute(admin, f"CREATE SCHEMA {evil}; CREATE TABLE {evil}.orders (id int PRIMARY KEY, status text)")
-    done = False
+    done = threading.Event()
 
     def meddle() -> int:
         turns = 0
         with pooled.connect() as client:
-            while not done or turns == 0:
+            while not done.is_set() or turns == 0:
                 execute(client, f"SET search_path = {evil}")
                 execute(client, "SET TimeZone = 'Asia/Tokyo'")
                 turns += 1
@@ -149,19 +148,18 @@ def test_looks_and_another_clients_settings_take_turns(store: Store, pooled: Poo
         return only(count) == 2 + number and taken(picture).size == 2
 
     async def look_often() -> list[bool]:
-        return [found for _ in range(10) for found in await asyncio.gather(*map(look, range(10)))]
+        return [found for _ in range(20) for found in await asyncio.gather(*map(look, range(10)))]
 
-    try:
-        with ThreadPoolExecutor(3) as pool:
-            meddling = pool.submit(meddle)
-            blocking = [pool.submit(store.look, [STATUS]) for _ in range(50)]
-            assert asyncio.run(look_often()) == [True] * 100
+    with ThreadPoolExecutor(3) as pool:
+        meddling = pool.submit(meddle)
+        try:
+            blocking = [pool.submit(store.look, [STATUS]) for _ in range(100)]
+            assert asyncio.run(look_often()) == [True] * 200
             assert {only(*future.result()) for future in blocking} == {"paid"}
-            done = True
-            assert meddling.result() > 0
-    finally:
-        done = True
-        execute(admin, f"DROP SCHEMA {evil} CASCADE")
+        finally:
+            done.set()
+            execute(admin, f"DROP SCHEMA {evil} CASCADE")
+        assert meddling.result() > 0
 
 
 def test_a_pool_of_the_users_behind_a_pooler_leaves_nothing_prepared(pooled: Pooled) -> None:
@@ -173,13 +171,14 @@ def test_a_pool_of_the_users_behind_a_pooler_leaves_nothing_prepared(pooled: Poo
         assert mine.prepare_threshold == 1
 
 
-def test_a_pooler_whose_database_is_away_is_told(see: See) -> None:
-    with (
-        pooler("postgresql://nobody@127.0.0.1:1/gone", query_wait_timeout="1", server_login_retry="1") as url,
-        closing(shop(url, timeout=3)) as away,
-    ):
-        said = why(*see(away, [ask("SELECT 1 AS n")]))
-    assert "it cannot be reached" in said or "timeout" in said
+def test_a_pooler_whose_database_is_away_is_told(see: See, tmp_path: Path) -> None:
+    with server() as behind, pooler(behind.url, tmp_path) as url, closing(shop(url, timeout=2)) as store:
+        assert only(*see(store, [ask("SELECT 1 AS n")])) == 1
+        behind.stop()
+        for _ in range(2):
+            assert why(*see(store, [ask("SELECT 1 AS n")]))
+        behind.start()
+        behind.connect().close()
 
 
 def test_the_url_of_a_pooler_may_name_a_schema_that_it_does_not_hand_on(pooled: Pooled, see: See) -> None:

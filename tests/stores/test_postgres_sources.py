@@ -7,10 +7,9 @@ import gc
 import multiprocessing
 import os
 import threading
-import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
+from typing import Any
 
 import psycopg
 import pytest
@@ -23,7 +22,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 from guardrail import Configuration, Guard
 from guardrail.errors import StoreError
 from guardrail.pictures import Answer
-from guardrail.stores.idle import MOST
+from guardrail.stores.idle import BUSY, MOST
 from guardrail.stores.opening import open_store
 from guardrail.stores.postgres.faults import reason
 from support.postgres_looks import See, ask, execute, make_url, only, photo, shop, taken, unproved, why
@@ -45,12 +44,6 @@ def sessions(admin: Admin, url: str) -> int:
     counting = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
     [[count]] = admin.execute(counting, [name_of(url)]).fetchall()
     return int(count)
-
-
-def few_are_left(admin: Admin, url: str) -> None:
-    """At most four connections are kept; the server takes a moment to see that the others are closed."""
-    while sessions(admin, url) > 4:
-        time.sleep(0.01)
 
 
 def name_of(url: str) -> object:
@@ -136,7 +129,7 @@ def test_many_threads_share_the_connections(url: str, admin: Admin) -> None:
 
     with ThreadPoolExecutor(20) as pool:
         assert list(pool.map(look, range(20))) == [[6 + number] * 5 for number in range(20)]
-    few_are_left(admin, url)
+    wait_until(lambda: sessions(admin, url) <= 4, "sessions are left open")
     store.close()
 
 
@@ -145,7 +138,7 @@ async def test_fifty_tasks_share_the_connections(url: str, admin: Admin) -> None
     answers = await asyncio.gather(*(store.alook([ask("SELECT sum(n) + :n FROM t", n=n), photo()]) for n in range(50)))
     assert [only(answer) for answer, _ in answers] == [6 + n for n in range(50)]
     assert {taken(picture).size for _, picture in answers} == {3}
-    few_are_left(admin, url)
+    wait_until(lambda: sessions(admin, url) <= 4, "sessions are left open")
     store.close()
 
 
@@ -153,10 +146,9 @@ def test_more_looks_than_connections_end_when_their_time_is_up(url: str, postgre
     store = shop(url, timeout=0.5)
     with psycopg.connect(postgres_url) as locking, ThreadPoolExecutor(3 * MOST) as pool:
         locking.execute("LOCK t")
-        said = {why(*answers) for answers in pool.map(store.look, [[COUNT]] * (3 * MOST))}
+        said = {why(*answers) for answers in pool.map(lambda _: store.look([COUNT]), range(3 * MOST))}
         locking.rollback()
-    busy = f"all of its {MOST} connections were in use; raise the timeout, or give a pool of your own"
-    assert said <= {busy, reason(LockNotAvailable()), reason(TimeoutError())}
+    assert said <= {BUSY, reason(LockNotAvailable()), reason(TimeoutError())}
     assert only(*shop(url).look([COUNT])) == 3
     store.close()
 
@@ -180,7 +172,7 @@ async def test_a_look_that_is_cancelled_gives_its_connection_back(url: str, admi
                 await look
         locking.rollback()
     assert only(*await store.alook([COUNT])) == 3
-    few_are_left(admin, url)
+    wait_until(lambda: sessions(admin, url) <= 4, "sessions are left open")
     store.close()
 
 
@@ -209,7 +201,7 @@ def test_a_fork_leaves_the_kept_connections_to_the_parent(url: str) -> None:
 
 
 def test_a_connection_comes_back_as_it_was(url: str, admin: Admin) -> None:
-    with psycopg.connect(url, row_factory=cast("Any", dict_row)) as mine:
+    with psycopg.connect(url, row_factory=dict_row, autocommit=False) as mine:
         mine.isolation_level = IsolationLevel.SERIALIZABLE
         mine.read_only = False
         execute(mine, "SET TimeZone = 'Asia/Tokyo'; SET statement_timeout = '77s'; SET datestyle = 'German'")
@@ -273,7 +265,7 @@ def test_a_connection_that_cannot_be_used_is_told_with_advice(postgres_url: str)
 def test_a_connection_is_used_by_one_look_at_a_time(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as mine, ThreadPoolExecutor(20) as pool:
         store = shop(mine)
-        assert {only(*answers) for answers in pool.map(store.look, [[COUNT]] * 40)} == {3}
+        assert {only(*answers) for answers in pool.map(lambda _: store.look([COUNT]), range(40))} == {3}
 
 
 async def test_an_asynchronous_connection_is_awaited(postgres_url: str) -> None:
@@ -371,7 +363,7 @@ async def test_asynchronous_factories_are_awaited(url: str, admin: Admin) -> Non
 
     async with AsyncConnectionPool(url, min_size=1, open=False) as pool:
 
-        async def of_pool() -> object:
+        async def of_pool() -> AsyncConnectionPool:
             return pool
 
         for make in (of_url, promising, of_pool, lambda: pool):
@@ -447,7 +439,7 @@ def test_credentials_may_change_within_a_run(url: str, see: See, admin: Admin) -
         store = shop(lambda: make_url(url, user=next(remaining)))
         run = store.for_run()
         assert [only(*see(run, [COUNT])) for _ in roles] == [3] * len(roles)
-        assert sessions(admin, url) <= 8, "those of the first ones were given up"
+        wait_until(lambda: sessions(admin, url) <= 8, "those of the first ones are not given up")
         store.close()
         wait_until(lambda: sessions(admin, url) == 0, "sessions are left open")
     finally:
@@ -477,7 +469,7 @@ def test_a_run_stays_with_the_database_that_it_began_with(postgres_url: str, see
 
 def guard(postgres_url: str, where: object) -> Guard:
     """A guard whose only task must leave the table as it is."""
-    document: dict[str, Any] = {
+    document = {
         "stores": {"shop": {"url": postgres_url, "timeout": "30s"}},
         "tasks": {
             "look": {

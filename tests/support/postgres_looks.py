@@ -15,18 +15,18 @@ from psycopg.conninfo import conninfo_to_dict
 from guardrail.pictures import Answer, Picture, Rows, Unanswered
 from guardrail.query.proof import Query, prove
 from guardrail.stores.opening import open_store
-from guardrail.stores.store import Ask, Photograph, Store
+from guardrail.stores.store import Ask, Photograph, Question, Store
 
 See: TypeAlias = Callable[[Store, Sequence[Any]], list[Answer]]
 """Looks at a store, by blocking or by awaiting."""
 
 
-def ask(sql: str, **values: object) -> Ask:
+def ask(sql: str, **values: object) -> Question:
     """A query with its values."""
     return Ask(prove(sql, "postgres"), values)
 
 
-def unproved(sql: str) -> Ask:
+def unproved(sql: str) -> Question:
     """A query that nobody has proved, such as whoever has got round the proof would ask."""
     return Ask(Query(sql, "postgres", sql, (), ("orders",)))
 
@@ -36,7 +36,7 @@ def shop(url: object, timeout: float = 30) -> Store:
     return open_store("shop", url, timeout, "postgres")
 
 
-def photo(table: str = "t", **asked: Any) -> Photograph:
+def photo(table: str = "t", **asked: Any) -> Question:
     """A table to take a picture of."""
     return Photograph(f"shop.{table}", table, **asked)
 

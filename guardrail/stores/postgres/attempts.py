@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeAlias, cast
 
-from psycopg.errors import FeatureNotSupported, InvalidSqlStatementName
+from psycopg.errors import FeatureNotSupported
 
 from guardrail.pictures import Answer
 from guardrail.stores.looks import Batch, Failure, Looking, Result, Statement
@@ -18,14 +18,17 @@ from guardrail.stores.postgres.faults import is_away, is_unreadable, reason
 
 _SAVE: Final = Statement("SAVEPOINT guardrail")
 _UNDO: Final = Statement("ROLLBACK TO SAVEPOINT guardrail")
-_END: Final = Statement("ROLLBACK")
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Statements that go out at once. The error of one is also the outcome of those behind it."""
+    """Statements that go out at once. The error of one is also the outcome of those behind it.
+
+    `prepare`: whether they are prepared on the server; None: those that come again, where that is safe.
+    """
 
     statements: Sequence[Statement]
+    prepare: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +38,11 @@ class Alone:
     statement: Statement
 
 
-@dataclass(frozen=True, slots=True)
-class Unprepared:
-    """From now on, statements on this connection are not prepared."""
-
-
-Step: TypeAlias = Together | Alone | Unprepared
-
 Outcome: TypeAlias = Result | Exception
 """What a statement came to; an error is psycopg's, or says that a text cannot be written."""
 
-Attempt: TypeAlias = Generator[Step, Sequence[Outcome], list[Answer]]
-_Steps: TypeAlias = Generator[Step, Sequence[Outcome], None]
+Attempt: TypeAlias = Generator[Together | Alone, Sequence[Outcome], list[Answer]]
+_Steps: TypeAlias = Generator[Together | Alone, Sequence[Outcome], None]
 
 
 class Time(Protocol):
@@ -68,7 +64,7 @@ Limit: TypeAlias = Callable[[float], Statement]
 
 
 def attempt(look: Looking, opening: Sequence[Statement], limit: Limit, time: Time) -> Attempt:
-    """Carry out a look in a transaction, which the opening begins.
+    """Carry out a look in a transaction, which the opening begins and which is still open at the end.
 
     Raises `psycopg.Error` where the server is away, or refuses the opening.
     """
@@ -97,10 +93,8 @@ class _Carried:
         self._limit = limit
         self._time = time
         self._share = _LAST_SHARE if batch.last else _SHARE
-        # What turns out to be unreadable is asked for again, and then the snapshot must still be there.
-        self._ending = [_END] if batch.last and not any(statement.binary for statement in batch.statements) else []
         self._found: dict[int, Result | Failure] = {}
-        self._replanned: set[int] = set()
+        self._prepare: bool | None = None
 
     @property
     def results(self) -> list[Result | Failure]:
@@ -127,19 +121,19 @@ class _Carried:
             _check((yield Together([*self.before, self._limit(_SHARE * self._time.left)])))
             self.before = ()
         [outcome] = yield Alone(self._statements[place])
-        yield from self._note(place, outcome)
+        self._note(place, outcome)
 
     def _together(self, places: Sequence[int]) -> _Steps:
         before = [*self.before, self._limit(self._share * self._time.left)]
-        outcomes = yield Together([*before, *(self._statements[place] for place in places), *self._ending])
+        outcomes = yield Together([*before, *(self._statements[place] for place in places)], self._prepare)
         _check(outcomes[: len(before)])
         self.before = ()
         for place, outcome in zip(places, outcomes[len(before) :], strict=False):
             # What is behind the first error may have results, but its errors are not its own.
             if isinstance(outcome, Result) or not self.before:
-                yield from self._note(place, outcome)
+                self._note(place, outcome)
 
-    def _note(self, place: int, outcome: Outcome) -> _Steps:
+    def _note(self, place: int, outcome: Outcome) -> None:
         """Note what a statement came to, and what must go before others then. Raises what makes all others vain."""
         statement = self._statements[place]
         if isinstance(outcome, Result):
@@ -148,11 +142,8 @@ class _Carried:
             if is_away(outcome):
                 raise outcome
             self.before = (_UNDO,)
-            if isinstance(outcome, FeatureNotSupported | InvalidSqlStatementName) and place not in self._replanned:
-                # It was prepared, and a column has changed its type since; or it was to be, behind one that failed,
-                # and psycopg does not know that it is not.
-                self._replanned.add(place)
-                yield Unprepared()
+            if isinstance(outcome, FeatureNotSupported) and self._prepare is None:
+                self._prepare = False  # it may have been prepared, and a column has another type since
             elif is_unreadable(outcome) and statement.binary:
                 self._statements[place] = replace(statement, binary=False)
             else:

@@ -12,7 +12,6 @@ import weakref
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from math import ceil
 from time import monotonic
 from typing import Any, Final, TypeAlias, cast
@@ -58,9 +57,8 @@ class Url:
     def __init__(self, url: str, timeout: float) -> None:
         """Raises `StoreError` for a text that is no such URL; it is not shown, as it may hold a password."""
         self._conninfo = _conninfo(url, timeout)
-        self._kept: Kept[Sync] = Kept(partial(_connected, self._conninfo), Connection.close, _is_usable)
+        self._kept: Kept[Sync] = Kept(self._connected, Connection.close, _is_usable)
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _InLoop] = WeakKeyDictionary()
-        weakref.finalize(self, self._kept.close)
 
     @contextmanager
     def lease(self, patience: float) -> Generator[Lease[Sync]]:
@@ -80,7 +78,7 @@ class Url:
             raise StoreError(BUSY) from None
         try:
             kept = here.idle.take()
-            connection = kept or await _aconnected(self._conninfo, until)
+            connection = kept or await self._aconnected(until - monotonic())
             try:
                 yield Lease(connection, _place(connection), kept is not None, own=True)
             finally:
@@ -101,6 +99,32 @@ class Url:
         self._kept.close()
         for here in list(self._loops.values()):
             here.idle.clear()
+
+    def _connected(self, seconds: float) -> Sync:
+        until = monotonic() + seconds
+        connection = Connection.connect(self._conninfo, autocommit=True, prepare_threshold=None)
+        try:
+            with deadline(connection.fileno(), until - monotonic()):
+                _may_prepare(connection, connection.execute(_PROCESS).fetchone())
+        except BaseException:  # also an interrupt
+            connection.close()
+            raise
+        return connection
+
+    async def _aconnected(self, seconds: float) -> Async:
+        until = monotonic() + seconds
+        try:
+            async with asyncio.timeout(seconds):
+                connection = await AsyncConnection.connect(self._conninfo, autocommit=True, prepare_threshold=None)
+        except TimeoutError:
+            raise errors.ConnectionTimeout("connection timeout expired") from None
+        try:
+            with adeadline(connection.fileno(), until - monotonic()):
+                _may_prepare(connection, await (await connection.execute(_PROCESS)).fetchone())
+        except BaseException:  # also a cancellation
+            _finish(connection)
+            raise
+        return connection
 
     def _here(self) -> _InLoop:
         """What belongs to the running loop; its connections are closed when the loop is gone."""
@@ -148,32 +172,6 @@ def _conninfo(url: str, timeout: float) -> str:
         raise StoreError(
             "its URL is not one that PostgreSQL's libpq takes (postgresql://user@host:5432/name)"
         ) from None
-
-
-def _connected(conninfo: str, until: float) -> Sync:
-    connection = Connection.connect(conninfo, autocommit=True, prepare_threshold=None)
-    try:
-        with deadline(connection.fileno(), until - monotonic()):
-            _may_prepare(connection, connection.execute(_PROCESS).fetchone())
-    except BaseException:  # also an interrupt
-        connection.close()
-        raise
-    return connection
-
-
-async def _aconnected(conninfo: str, until: float) -> Async:
-    try:
-        async with asyncio.timeout(until - monotonic()):
-            connection = await AsyncConnection.connect(conninfo, autocommit=True, prepare_threshold=None)
-    except TimeoutError:
-        raise errors.ConnectionTimeout("connection timeout expired") from None
-    try:
-        with adeadline(connection.fileno(), until - monotonic()):
-            _may_prepare(connection, await (await connection.execute(_PROCESS)).fetchone())
-    except BaseException:  # also a cancellation
-        _finish(connection)
-        raise
-    return connection
 
 
 _PROCESS: Final = "SELECT pg_catalog.pg_backend_pid()"

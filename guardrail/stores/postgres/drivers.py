@@ -10,14 +10,17 @@ from psycopg.adapt import AdaptersMap
 from psycopg.pq import TransactionStatus
 
 from guardrail.pictures import Answer, Row
-from guardrail.stores.looks import Result, Statement, Values
-from guardrail.stores.postgres.attempts import Alone, Attempt, Outcome, Together, Unprepared
+from guardrail.stores.looks import Result, Statement
+from guardrail.stores.postgres.attempts import Attempt, Outcome, Together
 from guardrail.stores.postgres.values import AsyncExactCursor, ExactCursor, exact
 
 PORTION: Final = 1_000
 """How many rows are read at once; after some milliseconds of that others may go on."""
 
 _END: Final = b"ROLLBACK"
+"""Never part of a pipeline: behind one psycopg may ask the server to flush, and a pooler that has given the session back
+with the end of the transaction would take another for that, and wait in it for an answer that never comes."""
+
 _ERRORS: Final = (Error, UnicodeError)
 
 Sync: TypeAlias = Connection[Any]
@@ -30,19 +33,15 @@ def drive(connection: Sync, attempt: Attempt) -> list[Answer]:
     try:
         step = next(attempt)
         while True:
-            match step:
-                case Together():
-                    step = attempt.send(_together(connection, adapters, step))
-                case Alone(statement):
-                    step = attempt.send([_alone(connection, adapters, statement)])
-                case Unprepared():
-                    connection.prepare_threshold = None
-                    step = attempt.send(())
+            if isinstance(step, Together):
+                step = attempt.send(_together(connection, adapters, step))
+            else:
+                step = attempt.send([_alone(connection, adapters, step.statement)])
     except StopIteration as done:
         return cast("list[Answer]", done.value)
     finally:
         if _is_open(connection):
-            ExactCursor(connection, adapters).execute(_END, prepare=False)
+            ExactCursor(connection, adapters).execute(_END)
 
 
 async def adrive(connection: Async, attempt: Attempt) -> list[Answer]:
@@ -51,19 +50,15 @@ async def adrive(connection: Async, attempt: Attempt) -> list[Answer]:
     try:
         step = next(attempt)
         while True:
-            match step:
-                case Together():
-                    step = attempt.send(await _atogether(connection, adapters, step))
-                case Alone(statement):
-                    step = attempt.send([await _aalone(connection, adapters, statement)])
-                case Unprepared():
-                    connection.prepare_threshold = None
-                    step = attempt.send(())
+            if isinstance(step, Together):
+                step = attempt.send(await _atogether(connection, adapters, step))
+            else:
+                step = attempt.send([await _aalone(connection, adapters, step.statement)])
     except StopIteration as done:
         return cast("list[Answer]", done.value)
     finally:
         if _is_open(connection):
-            await AsyncExactCursor(connection, adapters).execute(_END, prepare=False)
+            await AsyncExactCursor(connection, adapters).execute(_END)
 
 
 def _is_open(connection: Sync | Async) -> bool:
@@ -78,7 +73,9 @@ def _together(connection: Sync, adapters: AdaptersMap, step: Together) -> list[O
         with connection.pipeline():
             try:
                 for cursor, statement in zip(cursors, step.statements, strict=True):
-                    cursor.execute(*_asked(statement), binary=statement.binary, prepare=_prepare(statement))
+                    cursor.execute(
+                        statement.sql.encode(), statement.values, prepare=step.prepare, binary=statement.binary
+                    )
             except _ERRORS as error:  # psycopg would log what follows from an error that leaves the pipeline
                 failed = error
     except _ERRORS as error:
@@ -93,24 +90,14 @@ async def _atogether(connection: Async, adapters: AdaptersMap, step: Together) -
         async with connection.pipeline():
             try:
                 for cursor, statement in zip(cursors, step.statements, strict=True):
-                    await cursor.execute(*_asked(statement), binary=statement.binary, prepare=_prepare(statement))
+                    await cursor.execute(
+                        statement.sql.encode(), statement.values, prepare=step.prepare, binary=statement.binary
+                    )
             except _ERRORS as error:
                 failed = error
     except _ERRORS as error:
         failed = failed or error
     return [await _aread(c, s, failed) for c, s in zip(cursors, step.statements, strict=True)]
-
-
-def _asked(statement: Statement) -> tuple[bytes, Values]:
-    return statement.sql.encode(), statement.values
-
-
-def _prepare(statement: Statement) -> bool | None:
-    """Whether a statement may be prepared: queries, and not what begins and ends transactions.
-
-    psycopg takes what was to be prepared behind a statement that failed for prepared, and a transaction must end.
-    """
-    return None if statement.sql.lstrip().startswith("SELECT") else False
 
 
 def _read(cursor: ExactCursor, statement: Statement, failed: Exception | None) -> Outcome:
