@@ -37,7 +37,7 @@ class Server:
     folder: Path
     port: int
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
-    process: subprocess.Popen[bytes] | None = None
+    process: subprocess.Popen[Any] | None = None
     paused: list[int] = field(default_factory=list[int])
     starts: int = 0
 
@@ -195,7 +195,7 @@ def run(name: str, *arguments: str) -> None:
         pytest.fail(f"{name}: {done.stderr}")
 
 
-def started(command: Sequence[str], place: Path, log: Any) -> subprocess.Popen[bytes]:
+def started(command: Sequence[str], place: Path, log: Any) -> subprocess.Popen[Any]:
     """A process of a server's, out of reach of what is typed at the tests' terminal."""
     return subprocess.Popen(command, cwd=place, stdout=log, stderr=log, start_new_session=True, **_as_user())
 
@@ -214,11 +214,10 @@ def program(name: str) -> str:
 
 def _runs(path: Path) -> bool:
     try:
-        return not subprocess.run(
-            [path, "--version"], check=False, capture_output=True, cwd="/", **_as_user()
-        ).returncode
-    except OSError:
+        subprocess.run([path, "--version"], check=True, capture_output=True, cwd="/", **_as_user())
+    except (OSError, subprocess.CalledProcessError):
         return False
+    return True
 
 
 def missing(what: str) -> NoReturn:
