@@ -148,16 +148,17 @@ class Guard:
         trace = self._telemetry.open_run(run_id, task, live.policy.name, live.policy.mode, attributes)
         if task is not None and declared is None and live.configuration.tasks:
             trace.log.warning("guardrail.task_not_declared", task=task, why=live.why_no_contract(task))
+        contract = None if task is None else live.contract(task)
         verification = Verification(
             run_id,
-            None if task is None else live.contract(task),
+            contract,
             inputs=run_inputs,
             stores=run_stores,
             ledger=self._ledger,
             trace=trace,
             secret=live.secret,
             opened=datetime.now(UTC),
-            without=live.why_no_contract(task),
+            without="" if contract is not None else live.why_no_contract(task),
         )
         standing = Standing(
             run_id,

@@ -18,6 +18,7 @@ from guardrail.stores.postgres.faults import is_away, is_unreadable, reason
 
 _SAVE: Final = Statement("SAVEPOINT guardrail")
 _UNDO: Final = Statement("ROLLBACK TO SAVEPOINT guardrail")
+_END: Final = Statement("ROLLBACK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,12 @@ Limit: TypeAlias = Callable[[float], Statement]
 """The statement that limits the following ones to so many seconds each."""
 
 
-def attempt(look: Looking, opening: Sequence[Statement], limit: Limit, time: Time) -> Attempt:
-    """Carry out a look in a transaction, which the opening begins and which is still open at the end.
+def attempt(
+    look: Looking, opening: Sequence[Statement], limit: Limit, time: Time, *, is_direct: bool = False
+) -> Attempt:
+    """Carry out a look in a transaction, which the opening begins and which may still be open at the end.
+
+    `is_direct`: no pooler is in between, so that the transaction may end together with the last statements.
 
     Raises `psycopg.Error` where the server is away, or refuses the opening.
     """
@@ -72,7 +77,7 @@ def attempt(look: Looking, opening: Sequence[Statement], limit: Limit, time: Tim
     try:
         batch = next(look)
         while True:
-            carried = _Carried(batch, before, limit, time)
+            carried = _Carried(batch, before, limit, time, is_direct=is_direct)
             yield from carried.out()
             batch, before = look.send(carried.results), carried.before
     except StopIteration as done:
@@ -87,12 +92,15 @@ _LAST_SHARE: Final = 0.5
 class _Carried:
     """A batch that is carried out. `before`: what must go before the next statements."""
 
-    def __init__(self, batch: Batch, before: Sequence[Statement], limit: Limit, time: Time) -> None:
+    def __init__(self, batch: Batch, before: Sequence[Statement], limit: Limit, time: Time, *, is_direct: bool) -> None:
         self.before = before
         self._statements = list(batch.statements)
         self._limit = limit
         self._time = time
         self._share = _LAST_SHARE if batch.last else _SHARE
+        # What turns out to be unreadable is asked for again, and then the snapshot must still be there.
+        ends = is_direct and batch.last and not any(statement.binary for statement in batch.statements)
+        self._ending = [_END] if ends else []
         self._found: dict[int, Result | Failure] = {}
         self._prepare: bool | None = None
 
@@ -125,7 +133,8 @@ class _Carried:
 
     def _together(self, places: Sequence[int]) -> _Steps:
         before = [*self.before, self._limit(self._share * self._time.left)]
-        outcomes = yield Together([*before, *(self._statements[place] for place in places)], self._prepare)
+        asked = [self._statements[place] for place in places]
+        outcomes = yield Together([*before, *asked, *self._ending], self._prepare)
         _check(outcomes[: len(before)])
         self.before = ()
         for place, outcome in zip(places, outcomes[len(before) :], strict=False):

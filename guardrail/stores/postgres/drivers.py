@@ -18,8 +18,9 @@ PORTION: Final = 1_000
 """How many rows are read at once; after some milliseconds of that others may go on."""
 
 _END: Final = b"ROLLBACK"
-"""Never part of a pipeline: behind one psycopg may ask the server to flush, and a pooler that has given the session back
-with the end of the transaction would take another for that, and wait in it for an answer that never comes."""
+"""Behind a pooler never part of a pipeline: behind one psycopg may ask the server to flush, and a pooler that has given
+the session back with the end of the transaction would take another for that, and wait in it for an answer that never
+comes."""
 
 _ERRORS: Final = (Error, UnicodeError)
 
@@ -41,7 +42,7 @@ def drive(connection: Sync, attempt: Attempt) -> list[Answer]:
         return cast("list[Answer]", done.value)
     finally:
         if _is_open(connection):
-            ExactCursor(connection, adapters).execute(_END)
+            ExactCursor(connection, adapters).execute(_END, prepare=False)
 
 
 async def adrive(connection: Async, attempt: Attempt) -> list[Answer]:
@@ -58,7 +59,7 @@ async def adrive(connection: Async, attempt: Attempt) -> list[Answer]:
         return cast("list[Answer]", done.value)
     finally:
         if _is_open(connection):
-            await AsyncExactCursor(connection, adapters).execute(_END)
+            await AsyncExactCursor(connection, adapters).execute(_END, prepare=False)
 
 
 def _is_open(connection: Sync | Async) -> bool:
@@ -73,9 +74,8 @@ def _together(connection: Sync, adapters: AdaptersMap, step: Together) -> list[O
         with connection.pipeline():
             try:
                 for cursor, statement in zip(cursors, step.statements, strict=True):
-                    cursor.execute(
-                        statement.sql.encode(), statement.values, prepare=step.prepare, binary=statement.binary
-                    )
+                    prepare = _prepare(statement, step)
+                    cursor.execute(statement.sql.encode(), statement.values, prepare=prepare, binary=statement.binary)
             except _ERRORS as error:  # psycopg would log what follows from an error that leaves the pipeline
                 failed = error
     except _ERRORS as error:
@@ -90,14 +90,23 @@ async def _atogether(connection: Async, adapters: AdaptersMap, step: Together) -
         async with connection.pipeline():
             try:
                 for cursor, statement in zip(cursors, step.statements, strict=True):
+                    prepare = _prepare(statement, step)
                     await cursor.execute(
-                        statement.sql.encode(), statement.values, prepare=step.prepare, binary=statement.binary
+                        statement.sql.encode(), statement.values, prepare=prepare, binary=statement.binary
                     )
             except _ERRORS as error:
                 failed = error
     except _ERRORS as error:
         failed = failed or error
     return [await _aread(c, s, failed) for c, s in zip(cursors, step.statements, strict=True)]
+
+
+def _prepare(statement: Statement, step: Together) -> bool | None:
+    """Whether a statement may be prepared: queries, and not what begins and ends transactions.
+
+    psycopg takes what was to be prepared behind a statement that failed for prepared, and a transaction must end.
+    """
+    return step.prepare if statement.sql.lstrip().startswith("SELECT") else False
 
 
 def _read(cursor: ExactCursor, statement: Statement, failed: Exception | None) -> Outcome:

@@ -96,7 +96,9 @@ class PostgresStore:
 
     def _attempt(self, questions: Sequence[Question], lease: Lease[Either], time: Deadline) -> Attempt:
         """How the questions are asked on a connection."""
-        return attempt(look(questions, PostgresGrammar(), self.name), opening(lease.own), limit, time)
+        asking = look(questions, PostgresGrammar(), self.name)
+        is_direct = lease.own and lease.connection.prepare_threshold is not None
+        return attempt(asking, opening(lease.own), limit, time, is_direct=is_direct)
 
     def _unanswered(self, questions: Sequence[Question], why: str) -> list[Answer]:
         return [unanswered(self.name, question, why) for question in questions]
