@@ -24,7 +24,7 @@ test: $(VENV)/.development  ## run the tests, ARGS="-k name" for some of them
 	$(PYTHON) -m pytest --numprocesses auto --dist worksteal $(ARGS)
 
 bench: $(VENV)/.development  ## measure, as JSON lines
-	$(PYTHON) tests/benchmarks/run.py $(ARGS)
+	PYTHONPATH=tests $(PYTHON) tests/benchmarks/run.py $(ARGS)
 
 backends: $(VENV)/.development $(BACKENDS)/phoenix/.installed $(BACKENDS)/mlflow/.installed  ## show runs in Phoenix and MLflow, ARGS=--stay to look
 	$(PYTHON) examples/observability/backends.py \

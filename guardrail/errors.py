@@ -84,7 +84,7 @@ class StoreError(GuardrailError):
 
 
 class LedgerError(GuardrailError):
-    """The ledger could not be written or read; says which file and what to do."""
+    """The ledger could not be written or read; says where it lies and what to do."""
 
 
 class RunNotOpen(GuardrailError):

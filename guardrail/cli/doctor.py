@@ -68,16 +68,17 @@ def _remarks(file: Path) -> Iterator[Remark]:
 
 def _of_ledger(configuration: Configuration, file: Path) -> Iterator[Remark]:
     from guardrail.ledger.ledger import Ledger
-    from guardrail.run.live import ledger_path
+    from guardrail.ledger.opening import is_url
+    from guardrail.run.live import ledger_place
 
-    place = ledger_path(configuration, file.parent)
+    place = ledger_place(configuration, file.parent)
     if place == "memory":
         yield Remark("warning", "ledger", "it is kept in memory: after a crash nothing is left to judge a run by")
-    elif not Path(place).exists():
+    elif not is_url(place) and not Path(place).exists():
         yield from _of_folder(Path(place).absolute().parent)
     else:
         try:
-            yield from _of_file(Ledger(place))
+            yield from _of_database(Ledger(place))
         except LedgerError as error:
             yield Remark("error", "ledger", str(error))
 
@@ -89,7 +90,7 @@ def _of_folder(folder: Path) -> Iterator[Remark]:
         yield Remark("error", "ledger", f"it cannot be made in {folder}: this process may not write in {there}")
 
 
-def _of_file(ledger: Ledger) -> Iterator[Remark]:
+def _of_database(ledger: Ledger) -> Iterator[Remark]:
     with closing(ledger):
         yield from (Remark("warning", "ledger", text) for text in ledger.remarks())
         cut_off = [summary for summary in ledger.runs(open_only=True, limit=1000) if summary.alive is False]

@@ -55,25 +55,26 @@ def find_modules() -> None:
         sys.path.insert(0, os.getcwd())
 
 
-def ledger_file(ledger: Path | None, config: Path | None) -> Path:
-    """Where the ledger lies: as named, else as the configuration says. Raises `Misuse` where there is none."""
+def opened_ledger(ledger: str | None, config: Path | None) -> AbstractContextManager[Ledger]:
+    """The ledger that is named, else the configuration's, to be closed.
+
+    Raises `Misuse` where there is no such file, and `LedgerError`.
+    """
+    from guardrail.ledger.ledger import Ledger
+    from guardrail.ledger.opening import is_url
+
     place = ledger if ledger is not None else _declared_ledger(chosen_file(config))
-    if place.is_file():
-        return place
-    raise Misuse(f"there is no ledger {place}: name it with --ledger PATH, or its configuration with --config FILE")
+    if not is_url(place) and not Path(place).is_file():
+        raise Misuse(
+            f"there is no ledger {place}: name it with --ledger PLACE, or its configuration with --config FILE"
+        )
+    return closing(Ledger(place))
 
 
-def _declared_ledger(file: Path | None) -> Path:
-    from guardrail.run.live import ledger_path
+def _declared_ledger(file: Path | None) -> str:
+    from guardrail.run.live import ledger_place
 
-    place = ledger_path(configuration(file), None if file is None else file.parent)
+    place = ledger_place(configuration(file), None if file is None else file.parent)
     if place == "memory":
         raise Misuse(f"{file} keeps its ledger in memory: nothing of it is left once the process has ended")
-    return Path(place)
-
-
-def opened_ledger(ledger: Path | None, config: Path | None) -> AbstractContextManager[Ledger]:
-    """The ledger, to be closed. Raises `Misuse` and `LedgerError`."""
-    from guardrail.ledger.ledger import Ledger
-
-    return closing(Ledger(ledger_file(ledger, config)))
+    return place

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -27,7 +26,10 @@ if TYPE_CHECKING:
     from guardrail.ledger.records import RunSummary
 
 Place: TypeAlias = Annotated[
-    Path | None, typer.Option("--ledger", metavar="PATH", help="The ledger; else the one of the configuration.")
+    str | None,
+    typer.Option(
+        "--ledger", metavar="PLACE", help="The ledger, by its path or URL; else the one of the configuration."
+    ),
 ]
 Id: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="The run's id, or the beginning of it.")]
 

@@ -84,7 +84,8 @@ def _cut_off(guard: Guard, run: str, *, force: bool) -> RunHistory:
         raise Misuse(f"the run {run} has ended and was judged: see `guardrail runs show {run}`")
     record = history.run
     if history.alive:
-        raise Misuse(f"the run {run} is still open in process {record.pid}: it is judged when it ends there")
+        there = f"process {record.pid} on {record.host}"
+        raise Misuse(f"the run {run} is still open in {there}: it is judged when it ends there")
     if history.alive is None and not force:
         raise Misuse(
             f"the run {run} was opened on {record.host}, and whether process {record.pid} still lives cannot be told "

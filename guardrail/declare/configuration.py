@@ -13,7 +13,7 @@ from guardrail.declare.durations import Duration
 from guardrail.declare.model import Count, Declaration, Flag
 from guardrail.declare.policies import Outcomes, Policy, Sentence, Version
 from guardrail.declare.resources import Absent, Resource
-from guardrail.declare.texts import Filled, HeaderName, HeaderText, Location, Name
+from guardrail.declare.texts import Filled, HeaderName, HeaderText, LedgerPlace, Location, Name
 from guardrail.declare.tools import Tool
 from guardrail.query.urls import is_http
 
@@ -83,7 +83,8 @@ class Configuration(Declaration):
 
     policy: the name of a bundled policy, a path, or a `Policy`. `mode`, `outcomes` and `retries` refine it.
     include: further files, merged before this one (and then empty); the same name in two files is a mistake.
-    ledger: path of the ledger's SQLite file (relative to the configuration file), or `memory`.
+    ledger: path of the ledger's SQLite file (relative to the configuration file), `memory`, or a `postgresql://` URL,
+    which is not in the repr: it may hold a password.
     drain: how long the end of a run waits for calls in flight.
     on_silent_failure: `raise` makes leaving the run raise `SilentFailure`; `report` (default) only says so.
     """
@@ -98,7 +99,7 @@ class Configuration(Declaration):
     stores: Mapping[Name, StoreDeclaration] = {}
     tools: Mapping[str, Tool] = {}
     tasks: Mapping[Filled, Task] = {}
-    ledger: Location = "guardrail.db"
+    ledger: LedgerPlace = Field(default="guardrail.db", repr=False)
     drain: Duration = "30s"
     on_silent_failure: Literal["raise", "report"] = "report"
     content: Content = Content()

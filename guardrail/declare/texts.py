@@ -34,6 +34,13 @@ def _location(text: str) -> str:
     return _filled(text)
 
 
+def _ledger(text: str) -> str:
+    scheme, found, _ = _location(text).partition("://")
+    if found and scheme.lower().partition("+")[0] not in ("postgresql", "postgres"):
+        raise ValueError("has another scheme than postgresql: give a path, `memory`, or a postgresql:// URL")
+    return text
+
+
 def pointer(text: str) -> str:
     """The text, which is a JSON pointer. Raises ValueError for any other."""
     if text and not text.startswith("/"):
@@ -69,6 +76,9 @@ Filled: TypeAlias = Annotated[str, AfterValidator(_filled)]
 
 Location: TypeAlias = Annotated[str, AfterValidator(_location)]
 """Where something lies: a path or a URL."""
+
+LedgerPlace: TypeAlias = Annotated[str, AfterValidator(_ledger)]
+"""Where a ledger lies: a path, `memory`, or the URL of a PostgreSQL database."""
 
 HeaderName: TypeAlias = Annotated[str, AfterValidator(header_name)]
 """The name of an HTTP header that is not the store's own to set."""

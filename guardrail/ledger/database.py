@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 Row: TypeAlias = tuple[Any, ...]
+
+T = TypeVar("T")
 
 
 class RowRefused(Exception):
@@ -21,7 +23,11 @@ class RowRefused(Exception):
 
 
 class Execute(Protocol):
-    """Carries out one statement, with `?` for each value; returns the rows it gave. Raises `RowRefused`."""
+    """Carries out one statement, with `?` for each value; returns the rows that a SELECT finds.
+
+    A row that the database does not take is a `RowRefused`, either of this call, or the work is carried out again
+    and then it is.
+    """
 
     def __call__(self, statement: str, values: Sequence[object] = (), /) -> list[Row]: ...
 
@@ -31,44 +37,54 @@ Purpose: TypeAlias = Literal["look", "group", "durable", "erase"]
 
 look: to read from one snapshot. group: to write what is to outlive the process. durable: to write what is to
 outlive a power failure, together with all that was written before. erase: to delete durably, so that the
-deleted is gone from the medium and its space given back.
+deleted is gone from the medium, as far as the database can see to that, and its space given back.
 """
 
 
 class Database(Protocol):
-    """Where the ledger's tables lie. Its methods are called by one thread at a time.
-
-    `begin`, what it returns, and `commit` raise `LedgerError` (which database, what happened, what to do)
-    when the database cannot be had, read or written. Nothing has changed then, once `roll_back` was called.
-    """
+    """Where the ledger's tables lie. Its methods are called by one thread at a time."""
 
     @property
     def name(self) -> str:
         """What a message calls it."""
         ...
 
-    def begin(self, purpose: Purpose, patience: float) -> Execute:
-        """Begin a transaction; waits up to `patience` seconds for others.
+    @property
+    def is_near(self) -> bool:
+        """Whether a transaction waits for nothing but this machine."""
+        ...
 
-        Creates the schema or brings it to the present when that is due; but a look at a database that does
-        not exist finds nothing, and creates nothing.
+    @property
+    def presence(self) -> int | None:
+        """By what the database knows, of a run that this process opens, that the process is there.
+
+        SQL's `present(presence)` then tells it to every process, on whichever host. None: the database cannot know.
+        It may change with a transaction's beginning.
         """
         ...
 
-    def commit(self) -> None:
-        """End the transaction: all of it counts."""
-        ...
+    def transact(self, purpose: Purpose, patience: float, work: Callable[[Execute], T]) -> T:
+        """Carry out some work in one transaction: all of it counts when this returns, and nothing when it raises.
 
-    def roll_back(self) -> None:
-        """End the transaction, if there still is one: nothing of it counts. Raises nothing."""
+        The work may be carried out again, so it must do nothing else. It waits up to `patience` seconds for others.
+        Creates the schema or brings it to the present when that is due; but a look at a database that does not exist
+        finds nothing, and creates nothing.
+
+        Raises what the work raises, and `LedgerError` (which database, what happened, what to do) when the database
+        cannot be had, read or written, or when it did not say whether the work counts.
+        """
         ...
 
     def remarks(self) -> tuple[str, ...]:
-        """What the operator should know of it, one sentence each."""
+        """What the operator should know of it, one sentence each. Raises `LedgerError` if no ledger can be had there."""
         ...
 
-    def leave(self) -> None:
-        """Let go of every connection; the next transaction opens a new one."""
+    def before_fork(self) -> None:
+        """The process is about to fork."""
+        ...
+
+    def after_fork_in_child(self) -> None:
+        """The process is a copy of another: leave what is open to that one."""
         ...
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from guardrail.calls import Stop
 from guardrail.ledger.database import Execute, Row
@@ -25,8 +25,11 @@ from guardrail.ledger.records import (
 )
 from guardrail.ledger.rows import CALL_COLUMNS, FINDING_COLUMNS, OUTCOME_COLUMNS, RUN_COLUMNS, names
 
-_RUN = ", ".join(f"r.{column}" for column in (*RUN_COLUMNS, "opened", "ended"))
-_WIDTH = len(RUN_COLUMNS) + 2
+_RUN = (
+    ", ".join(f"r.{column}" for column in (*RUN_COLUMNS, "opened", "ended"))
+    + ", CASE WHEN r.ended IS NULL THEN present(r.presence) END"
+)
+_WIDTH = len(RUN_COLUMNS) + 3
 _DOUBTFUL = """SELECT COUNT(*) FROM calls c WHERE c.run = r.id AND c.effect <> 'read'
     AND (c.outcome IS NULL OR c.outcome = 'in_doubt')
     AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.run = c.run AND h.call = c.number AND h.resolved_at IS NOT NULL)"""
@@ -78,10 +81,28 @@ def summaries(
     return tuple(_summary(row) for row in rows)
 
 
-def holders(execute: Execute, condition: str, value: object) -> list[tuple[RunRecord, bool | None]]:
-    """The runs that meet a condition, and whether each is open in a process that still lives."""
-    rows = execute(f"SELECT {_RUN} FROM runs r WHERE {condition}", (value,))
-    return [(record, alive) for record, _, alive in map(_run, rows)]
+class Holder(NamedTuple):
+    """A run as a process has it: by what that is known to be there, whether it is, and whether it still has the run.
+
+    `present` as in `is_alive`, `alive` as in `RunHistory`.
+    """
+
+    run: RunRecord
+    presence: int | None
+    present: bool | None
+    alive: bool | None
+
+    def is_that_of(self, run: RunRecord, presence: int | None) -> bool:
+        """Whether it is the process that opens the run now, or was one that had its number."""
+        if self.present:
+            return self.presence == presence
+        return (self.run.host, self.run.pid) == (run.host, run.pid)
+
+
+def holders(execute: Execute, condition: str, value: object) -> list[Holder]:
+    """The runs that meet a condition, and who has them."""
+    rows = execute(f"SELECT {_RUN}, r.presence FROM runs r WHERE {condition}", (value,))
+    return [_holder(*row) for row in rows]
 
 
 def contents(execute: Execute, run: str) -> list[bytes]:
@@ -94,9 +115,14 @@ def _of_run(execute: Execute, run: str, table: str, columns: Sequence[str], orde
 
 
 def _run(row: Sequence[Any]) -> tuple[RunRecord, float | None, bool | None]:
-    *values, opened, ended = row
+    *values, opened, ended, present = row
     record = RunRecord(*values)
-    return record, ended, is_alive(record.pid, record.host, opened) if ended is None else None
+    return record, ended, is_alive(record.pid, record.host, opened, present) if ended is None else None
+
+
+def _holder(*row: Any) -> Holder:
+    record, _, alive = _run(row[:_WIDTH])
+    return Holder(record, row[_WIDTH], row[_WIDTH - 1], alive)
 
 
 def _summary(row: Row) -> RunSummary:

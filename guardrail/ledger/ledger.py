@@ -7,15 +7,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection
-from functools import partial
-from typing import TypeVar
 
 from guardrail.errors import LedgerError
 from guardrail.ledger import transactions
-from guardrail.ledger.database import Database, Execute, Purpose
+from guardrail.ledger.database import Database, Execute, Purpose, T
 from guardrail.ledger.histories import contents, history, holders, summaries
 from guardrail.ledger.keeping import pack, unpack
 from guardrail.ledger.lifetime import accompany
+from guardrail.ledger.opening import open_database
 from guardrail.ledger.records import (
     CallRecord,
     Entry,
@@ -26,7 +25,6 @@ from guardrail.ledger.records import (
     VerdictRecord,
 )
 from guardrail.ledger.rows import write, write_lost
-from guardrail.ledger.sqlite import SqliteDatabase
 from guardrail.pictures import Picture
 
 GROUP = 64
@@ -46,9 +44,6 @@ RETRY = 5.0
 
 _AGED = "COALESCE(r.ended, r.opened) < ?"
 
-S = TypeVar("S")
-T = TypeVar("T")
-
 
 class Ledger:
     """The durable record of runs.
@@ -56,19 +51,20 @@ class Ledger:
     `open_run`, `intend` and `close_run` are durable when they return: what they record, and all that was
     recorded before, outlives the process and a power failure. `record` never raises and hardly ever waits:
     its entries are written with the next durable operation, in groups, or by a thread that lives while there
-    is something to write. While the ledger cannot be written, durable operations raise `LedgerError` and
+    is something to write; on a server they are not written in groups by whoever records, but by that thread. While the ledger cannot be written, durable operations raise `LedgerError` and
     entries wait.
 
-    Any method may be called from any thread, and several processes may use one file. A process that forks
+    Any method may be called from any thread, and several processes may use one database. A process that forks
     keeps its ledger, and so does the child; each writes what it has recorded itself.
 
-    `place`: the path of a SQLite file, `memory` for none, or another `Database`. `patience`: how many seconds
-    a durable operation waits for other processes and threads.
+    `place`: the path of a SQLite file, `memory` for none, a `postgresql://` URL, or a `Database`. `patience`: how
+    many seconds a durable operation waits for other processes and threads, and for the database.
     """
 
     def __init__(self, place: str | os.PathLike[str] | Database = "memory", *, patience: float = 5.0) -> None:
-        self._database: Database = SqliteDatabase(place) if isinstance(place, str | os.PathLike) else place
+        self._database: Database = open_database(place) if isinstance(place, str | os.PathLike) else place
         self._patience = patience
+        self._opened: dict[str, float] = {}  # when which run was opened here
         self._closed = False
         self._trouble: LedgerError | None = None
         self._start_afresh()
@@ -81,24 +77,30 @@ class Ledger:
 
         Raises `RunTaken`, a `LedgerError`, when the run is open in another process that still lives.
         """
-        self._commit(transactions.open_run, run)
+        self._commit(lambda execute: transactions.open_run(execute, run, self._database.presence))
+        self._opened[run.id] = run.started
 
     def intend(self, call: CallRecord) -> None:
-        """Record that a write is about to run. Raises `LedgerError`; then the write must not run."""
-        self._commit(transactions.intend, call)
+        """Record that a write of a run that is open here is about to run.
+
+        Raises `LedgerError`, also when another process has taken the run up since; then the write must not run.
+        """
+        self._commit(lambda execute: transactions.intend(execute, call, self._opened.get(call.run)))
 
     def close_run(self, verdict: VerdictRecord, *, keep_pictures: bool = False) -> None:
-        """Close a run with its verdict.
+        """Close a run that is open here with its verdict.
 
         The pictures of a verified run are dropped, unless `keep_pictures` says that it may be taken up again: what was
         proven right needs no rows to explain it.
         """
-        self._commit(partial(transactions.close_run, keep_pictures=keep_pictures), verdict)
+        opened = self._opened.get(verdict.run)
+        self._commit(lambda execute: transactions.close_run(execute, verdict, opened, keep_pictures=keep_pictures))
+        self._opened.pop(verdict.run, None)
 
     def flush(self) -> None:
         """Write what waits, durably."""
         if self._buffer:
-            self._commit(transactions.no_more, None)
+            self._commit(None)
 
     def close(self) -> None:
         """Write what waits and let go of the database. After that, durable operations raise `LedgerError`."""
@@ -160,8 +162,15 @@ class Ledger:
         )
 
     def remarks(self) -> tuple[str, ...]:
-        """What an operator should know: files that others may read, entries that cannot be written."""
-        return self._database.remarks() + (() if self._trouble is None else (str(self._trouble),))
+        """What an operator should know: others who may read it, entries that cannot be written.
+
+        Raises `LedgerError` when it cannot be had at all.
+        """
+        self._acquire()
+        try:
+            return self._database.remarks() + (() if self._trouble is None else (str(self._trouble),))
+        finally:
+            self._lock.release()
 
     def delete(self, run: str | None = None, *, older_than: float | None = None) -> int:
         """Delete one run, or all that ended more than so many seconds ago; says how many.
@@ -173,11 +182,12 @@ class Ledger:
             raise ValueError("delete() takes the id of a run or an age, one of them")
         condition = ("r.id = ?", run) if older_than is None else (_AGED, time.time() - older_than)
         found = self._read(lambda execute: holders(execute, *condition))
-        if run is not None and any(alive for _, alive in found):
-            raise LedgerError(f"the run {run} is open in process {found[0][0].pid}: end it before it is deleted")
-        doomed = [record.id for record, alive in found if not alive]
+        if run is not None and any(holder.alive for holder in found):
+            there = f"process {found[0].run.pid} on {found[0].run.host}"
+            raise LedgerError(f"the run {run} is open in {there}: end it before it is deleted")
+        doomed = [holder.run.id for holder in found if not holder.alive]
         if doomed:
-            self._commit(transactions.delete, doomed, "erase")
+            self._commit(lambda execute: transactions.delete(execute, doomed), "erase")
         return len(doomed)
 
     # The buffer.
@@ -190,18 +200,26 @@ class Ledger:
         self._guard = threading.RLock()  # for what is below; a finaliser may record in the middle of it
         self._writes = 0
         self._idle = True  # no thread looks after the buffer
-        self._pause = threading.Event()
+        self._pause = threading.Event()  # set when the thread's pause is over before its time
 
     def _attend(self, waiting: int) -> None:
-        """See to it that the buffer is written: a full group at once, unless somebody else is at it."""
+        """See to it that the buffer is written: a full group at once, unless somebody else is at it.
+
+        What would wait for a server is the thread's to do: the one who records may be an event loop.
+        """
         if self._closed:
             self._buffer.clear()
             return
         if self._idle and self._claim():
             self._start_thread()
-        if waiting >= GROUP - 1 and self._trouble is None and self._lock.acquire(timeout=_haste(waiting)):
+        if waiting < GROUP - 1 or self._trouble is not None:
+            return
+        if not self._database.is_near:
+            self._pause.set()
+        if self._lock.acquire(timeout=_haste(waiting)):
             try:
-                self._write_quietly(patience=0)
+                if self._database.is_near:
+                    self._write_quietly(patience=0)
             finally:
                 self._lock.release()
 
@@ -217,6 +235,7 @@ class Ledger:
         while True:
             writes = self._writes
             self._pause.wait(pause)
+            self._pause.clear()
             if self._writes == writes:  # else what waits has been waiting since then only
                 with self._lock:
                     self._write_quietly(patience=DELAY)
@@ -240,11 +259,11 @@ class Ledger:
 
     # The database.
 
-    def _commit(self, work: Callable[[Execute, S], object], subject: S, purpose: Purpose = "durable") -> None:
-        """Do some work on a subject in one transaction with all that waits; durable when this returns."""
+    def _commit(self, work: Callable[[Execute], object] | None, purpose: Purpose = "durable") -> None:
+        """Do some work in one transaction with all that waits; durable when this returns."""
         patience = self._acquire()
         try:
-            self._write(work, subject, purpose, patience)
+            self._write(work, purpose, patience)
         finally:
             self._lock.release()
 
@@ -253,11 +272,7 @@ class Ledger:
         patience = self._acquire()
         try:
             self._write_quietly(patience=DELAY)
-            execute = self._database.begin("look", patience)
-            try:
-                return work(execute)
-            finally:
-                self._database.roll_back()
+            return self._database.transact("look", patience, work)
         finally:
             self._lock.release()
 
@@ -279,24 +294,26 @@ class Ledger:
         if not self._buffer or self._closed:
             return
         try:
-            self._write(transactions.no_more, None, "group", patience)
+            self._write(None, "group", patience)
         except LedgerError as error:
             self._trouble = error
 
-    def _write(self, work: Callable[[Execute, S], object], subject: S, purpose: Purpose, patience: float) -> None:
-        """Write what waits, then do the work; nothing leaves the buffer before it is committed."""
+    def _write(self, work: Callable[[Execute], object] | None, purpose: Purpose, patience: float) -> None:
+        """Write what waits, then do the work; nothing leaves the buffer before it is committed.
+
+        When it is not known whether it was, it is written again: what is there already stays as it is.
+        """
         entries, lost = self._buffer[:], self._lost and Counter(self._lost)
-        execute = self._database.begin(purpose, patience)
-        try:
+
+        def all_of_it(execute: Execute) -> None:
             if entries:
                 write(execute, entries)
             if lost:
                 write_lost(execute, lost)
-            work(execute, subject)
-            self._database.commit()
-        except BaseException:  # also an interrupt: no transaction may stay open, the entries still wait
-            self._database.roll_back()
-            raise
+            if work is not None:
+                work(execute)
+
+        self._database.transact(purpose, patience, all_of_it)
         del self._buffer[: len(entries)]
         self._writes += 1
         self._trouble = None
@@ -307,13 +324,12 @@ class Ledger:
     def _is_closed(self) -> LedgerError:
         return LedgerError(f"the ledger {self._database.name} is closed")
 
-    # The process. SQLite's locks belong to a process, and its notes about them would be copied into a child:
-    # with a copy of an open connection it would write without a lock. So none is open while it forks.
+    # The process.
 
     def before_fork(self) -> None:
-        """Finish what is being written and let go of the database until the fork is done."""
+        """Finish what is being written, and write nothing until the fork is done."""
         self._lock.acquire()
-        self._database.leave()
+        self._database.before_fork()
 
     def after_fork_in_parent(self) -> None:
         """Go on."""
@@ -321,6 +337,7 @@ class Ledger:
 
     def after_fork_in_child(self) -> None:
         """Begin anew: what waited is the parent's to write."""
+        self._database.after_fork_in_child()
         self._start_afresh()
 
     def before_exit(self) -> None:

@@ -7,6 +7,9 @@ from typing import TypeAlias
 Migration: TypeAlias = tuple[str, ...]
 """The statements of one step; they are carried out in one transaction, together with the new version."""
 
+WITHOUT_ROWID = " WITHOUT ROWID"
+"""What a statement may end in for SQLite; other databases leave it out."""
+
 # The type names are ones that SQLite and PostgreSQL both understand: SQLite's REAL would be too short for a
 # time in PostgreSQL, and SQLite keeps a blob a blob under any type name. Names that SQL reserves are avoided.
 FIRST: Migration = (
@@ -25,7 +28,7 @@ FIRST: Migration = (
         lost BIGINT NOT NULL DEFAULT 0
     )""",
     "CREATE INDEX runs_by_start ON runs (started)",
-    """CREATE TABLE calls (
+    f"""CREATE TABLE calls (
         run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
         number BIGINT NOT NULL,
         tool TEXT NOT NULL,
@@ -44,7 +47,7 @@ FIRST: Migration = (
         rule TEXT,
         result TEXT,
         PRIMARY KEY (run, number)
-    ) WITHOUT ROWID""",
+    ){WITHOUT_ROWID}""",
     """CREATE TABLE holds (
         run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
         number BIGINT NOT NULL,
@@ -107,5 +110,15 @@ FIRST: Migration = (
     )""",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (FIRST,)
+PRESENCE: Migration = ("ALTER TABLE runs ADD COLUMN presence BIGINT",)
+
+MIGRATIONS: tuple[Migration, ...] = (FIRST, PRESENCE)
 """Step n leads from version n - 1 to version n. A released step is never changed; a new one is added."""
+
+
+def too_new(ledger: str, version: int, known: int) -> str:
+    """What is to be said of a ledger with a schema that this version of the library does not know."""
+    return (
+        f"the ledger {ledger} was written by a newer version of the library (schema {version}, this one knows {known}): "
+        "upgrade the library, or name another place for the ledger"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 from functools import cache
 from pathlib import Path
@@ -16,14 +17,28 @@ def this_host() -> str:
     return socket.gethostname()
 
 
-def is_alive(pid: int, host: str, since: float) -> bool | None:
+@cache
+def this_process() -> int:
+    """A number that no other process has had or will have, on whichever host."""
+    return secrets.randbits(63)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=this_process.cache_clear)
+
+
+def is_alive(pid: int, host: str, since: float, present: bool | None) -> bool | None:
     """Whether the process that opened a run at `since` still lives; None when that cannot be known from here.
+
+    `present` is what the ledger's database knows of it: True, the process is connected; False, it was and is not
+    any more, so if it lives it has lost its connection; None, nothing. Of a process on this host, the host has the
+    last word on that.
 
     A process that began after `since` only got the number of the one that is gone: after a restart of a
     machine or a container that is the rule rather than the exception.
     """
-    if host != this_host() or os.name != "posix":
-        return None
+    if present or host != this_host() or os.name != "posix":
+        return present
     if not _exists(pid):
         return False
     began = _beginning(pid)

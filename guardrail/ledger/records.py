@@ -184,7 +184,7 @@ class RunHistory:
     """Everything that is known of a run, enough to take it up again.
 
     `ended` is None while the run is open; `alive` tells whether an open run's process still lives (None: it
-    ran on another host, or is closed). `verdict` is the last one given, also when the run was taken up again after it. `lost`
+    runs on another host and the ledger's database cannot know, or the run is closed). `verdict` is the last one given, also when the run was taken up again after it. `lost`
     counts records that could not be kept; a number above 0 says that the history has gaps. `would_stop` is the
     stop that a run was spared because it was only observed.
     """

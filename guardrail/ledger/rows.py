@@ -96,6 +96,16 @@ def _insert(table: str, record: type, key: str, again: Again) -> Insert:
     return Insert(table, names(record), attrgetter(*names(record)), key, again)
 
 
+def _opened(run_and_presence: tuple[RunRecord, int | None]) -> Row:
+    run, presence = run_and_presence
+    return (*attrgetter(*RUN_COLUMNS, "started")(run), presence)
+
+
+def _taken_up(run_and_presence: tuple[RunRecord, int | None]) -> Row:
+    run, presence = run_and_presence
+    return (run.policy, run.mode, run.trace_id, run.pid, run.host, run.started, presence, run.id)
+
+
 def _finished(record: OutcomeRecord) -> Row:
     return (record.call or ()) + record[2:-1]
 
@@ -105,13 +115,17 @@ def _finding(numbered: tuple[str, int, FindingRecord]) -> Row:
     return (run, number, *attrgetter(*names(FindingRecord))(finding))
 
 
-RUN = Insert("runs", (*RUN_COLUMNS, "opened"), attrgetter(*RUN_COLUMNS, "started"), "id")
+RUN = Insert("runs", (*RUN_COLUMNS, "opened", "presence"), _opened, "id")
 TAKEN_UP = Update(
-    "UPDATE runs SET ended = NULL, policy = ?, mode = ?, trace_id = ?, pid = ?, host = ?, opened = ? WHERE id = ?",
-    attrgetter("policy", "mode", "trace_id", "pid", "host", "started", "id"),
+    "UPDATE runs SET ended = NULL, policy = ?, mode = ?, trace_id = ?, pid = ?, host = ?, opened = ?, presence = ? "
+    "WHERE id = ?",
+    _taken_up,
 )
-INTENT = _insertion("calls", CALL_COLUMNS, "run, number", "refuse", 1)
-"""The statement for a `CallRecord` as it is: nothing is done twice where somebody waits for it."""
+# Nothing is done twice where somebody waits for it, so this is a statement and no `Insert`.
+INTENT = f"""INSERT INTO calls ({", ".join(CALL_COLUMNS)})
+    VALUES ((SELECT id FROM runs WHERE id = ? AND opened = ?){", ?" * (len(CALL_COLUMNS) - 1)})"""
+"""The statement for a `CallRecord`, with the time at which its run was opened after the run: it is refused as an
+orphan when the run has been opened by another since."""
 ENDED = Update("UPDATE runs SET ended = ? WHERE id = ?", attrgetter("ended", "run"))
 VERDICT = _insert("verdicts", VerdictRecord, "run", "replace")
 FINDING = Insert("findings", ("run", "number", *FINDING_COLUMNS), _finding, "run, number")

@@ -6,14 +6,14 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 from guardrail.errors import LedgerError
-from guardrail.ledger.database import Execute, Purpose, Row, RowRefused
-from guardrail.ledger.migrations import MIGRATIONS, Migration
+from guardrail.ledger.database import Execute, Purpose, Row, RowRefused, T
+from guardrail.ledger.migrations import MIGRATIONS, Migration, too_new
 
 _MARK = 0x67726C64  # "grld" in the file's header tells a ledger from another application's database
 _VERSION = (
@@ -68,40 +68,28 @@ class SqliteDatabase:
         """The file's path, or `memory`."""
         return str(self._path or "memory")
 
-    def begin(self, purpose: Purpose, patience: float) -> Execute:
+    @property
+    def is_near(self) -> bool:
+        """See `Database`."""
+        return True
+
+    @property
+    def presence(self) -> None:
+        """See `Database`. Whether a process lives is asked of the machine that the file lies on."""
+        return
+
+    def transact(self, purpose: Purpose, patience: float, work: Callable[[Execute], T]) -> T:
         """See `Database`. The lock to write is taken first, so nothing comes between reading and writing."""
         if purpose == "look" and self._is_missing():
-            return _nothing
-        deadline = 0.0
-        while True:
-            try:
-                self._start(purpose)
-                return self._execute
-            except sqlite3.Error as error:
-                self.roll_back()
-                now = time.monotonic()
-                deadline = deadline or now + patience
-                if _code(error) not in _BUSY or now >= deadline:
-                    raise self._fault(error) from error
-            time.sleep(_PAUSE)
-
-    def commit(self) -> None:
-        """See `Database`."""
-        connection = self._connection
-        if connection is None or not connection.in_transaction:
-            return
+            return work(_nothing)
         try:
-            connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise self._fault(error) from error
-        if self._set_up_for == "erase":
-            self._shorten(connection)
-
-    def roll_back(self) -> None:
-        """See `Database`."""
-        with suppress(sqlite3.Error):  # the error that led here is what is told
-            if self._connection is not None and self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+            self._begin(purpose, patience)
+            result = work(self._execute)
+            if purpose != "look":
+                self._commit()
+        finally:
+            self._roll_back()  # what is left: a look, and whatever was broken off, also by an interrupt
+        return result
 
     def remarks(self) -> tuple[str, ...]:
         """See `Database`: files that others may read or write."""
@@ -114,10 +102,15 @@ class SqliteDatabase:
             if file.exists() and (mode := stat.S_IMODE(file.stat().st_mode)) & 0o077
         )
 
-    def leave(self) -> None:
-        """See `Database`. A database in memory stays as long as it is used."""
-        if self._path is not None:
-            self.close()
+    # SQLite's locks belong to a process, and its notes about them would be copied into a child: with a copy of an open
+    # connection it would write without a lock. So none is open while the process forks.
+
+    def before_fork(self) -> None:
+        """See `Database`. One in memory stays, and is copied."""
+        self._leave()
+
+    def after_fork_in_child(self) -> None:
+        """See `Database`: there is nothing."""
 
     def close(self) -> None:
         """See `Database`."""
@@ -127,6 +120,20 @@ class SqliteDatabase:
                 connection.close()
 
     # Transactions.
+
+    def _begin(self, purpose: Purpose, patience: float) -> None:
+        deadline = 0.0
+        while True:
+            try:
+                self._start(purpose)
+                return
+            except sqlite3.Error as error:
+                self._roll_back()
+                now = time.monotonic()
+                deadline = deadline or now + patience
+                if _code(error) not in _BUSY or now >= deadline:
+                    raise self._fault(error) from error
+            time.sleep(_PAUSE)
 
     def _start(self, purpose: Purpose) -> None:
         """Do what needs a lock, as far as it is had."""
@@ -154,6 +161,21 @@ class SqliteDatabase:
             raise RowRefused(_reason(error), str(error)) from error
         except sqlite3.Error as error:
             raise self._fault(error) from error
+
+    def _commit(self) -> None:
+        connection = self._connection
+        assert connection is not None
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise self._fault(error) from error
+        if self._set_up_for == "erase":
+            self._shorten(connection)
+
+    def _roll_back(self) -> None:
+        with suppress(sqlite3.Error):  # the error that led here is what is told
+            if self._connection is not None and self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
 
     def _shorten(self, connection: sqlite3.Connection) -> None:
         """Give space back, as far as nobody is in the way; what is not done now is done another time."""
@@ -209,6 +231,7 @@ class SqliteDatabase:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA fullfsync = ON")  # where the usual sync does not reach the medium (macOS)
         connection.execute("PRAGMA foreign_keys = ON")
+        connection.create_function("present", 1, _unknown)
         connection.execute("PRAGMA secure_delete = ON")  # always, or rows leave copies behind when they are moved
         self._set_up_for = None
         for step in range(version, len(self._schema)):
@@ -221,10 +244,7 @@ class SqliteDatabase:
         if mark != _MARK and (filled or version):
             raise LedgerError(f"{self.name} is another application's database: name another path for the ledger")
         if version > len(self._schema):
-            raise LedgerError(
-                f"the ledger {self.name} was written by a newer version of the library (schema {version}, this "
-                f"one knows {len(self._schema)}): upgrade the library, or name another path for the ledger"
-            )
+            raise LedgerError(too_new(self.name, version, len(self._schema)))
         return version
 
     def _migrate(self, connection: sqlite3.Connection, step: int) -> None:
@@ -254,11 +274,16 @@ class SqliteDatabase:
             return None
         return found.st_dev, found.st_ino
 
+    def _leave(self) -> None:
+        """Let go of the connection; the next transaction opens a new one. What is in memory stays as it is used."""
+        if self._path is not None:
+            self.close()
+
     def _fault(self, error: sqlite3.Error) -> LedgerError:
         """The error in plain words. But for a lock and a full disk, a new connection has a better chance."""
         code = _code(error)
         if code not in (*_BUSY, sqlite3.SQLITE_FULL):
-            self.leave()
+            self._leave()
         what, advice = _FAULTS.get(code, ("something is wrong with it", "see SQLite's words in parentheses"))
         return LedgerError(f"the ledger {self.name} cannot be used: {what} ({error}); {advice}")
 
@@ -270,7 +295,7 @@ def _code(error: sqlite3.Error) -> int:
 
 def _reason(error: Exception) -> Literal["duplicate", "orphan", "value"]:
     match getattr(error, "sqlite_errorname", ""):
-        case "SQLITE_CONSTRAINT_FOREIGNKEY":
+        case "SQLITE_CONSTRAINT_FOREIGNKEY" | "SQLITE_CONSTRAINT_NOTNULL":
             return "orphan"
         case "SQLITE_CONSTRAINT_PRIMARYKEY":
             return "duplicate"
@@ -280,6 +305,10 @@ def _reason(error: Exception) -> Literal["duplicate", "orphan", "value"]:
 
 def _encodable(value: object) -> object:
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+
+
+def _unknown(presence: object) -> None:
+    """SQL's `present(presence)`."""
 
 
 def _nothing(statement: str, values: Sequence[object] = (), /) -> list[Row]:

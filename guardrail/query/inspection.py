@@ -106,7 +106,7 @@ def _check(node: exp.Expr, dialect: Dialect, functions: frozenset[str]) -> None:
     """Refuse a node that is not known to only read."""
     if type(node).__name__ not in NODES:
         _check_call(node, dialect, functions)
-    if isinstance(node.this, str) and "\0" in node.this:
+    if any(isinstance(part, str) and "\0" in part for part in node.args.values()):
         raise QueryRefused("it holds a NUL character, which databases do not take alike")
     match node:
         case exp.Select() if not node.expressions:

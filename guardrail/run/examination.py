@@ -37,7 +37,7 @@ def _of_tools(live: Live) -> Iterator[Remark]:
 
 
 def _of_tasks(live: Live) -> Iterator[Remark]:
-    tables = {name: found for name, store in live.stores.items() if (found := _tables(store)) is not None}
+    contracts: list[LiveContract] = []
     for name in live.configuration.tasks:
         try:
             contract = live.contract(name)
@@ -45,14 +45,19 @@ def _of_tasks(live: Live) -> Iterator[Remark]:
             yield Remark("error", f"tasks.{name}", f"it cannot be made ready: {type(error).__name__}: {error}")
         else:
             assert contract is not None
-            yield from _of_watches(contract, tables)
-            yield from _of_changes(contract, tables)
+            contracts.append(contract)
+    tables = {name: found for name, store in live.stores.items() if (found := _tables(store, contracts)) is not None}
+    for contract in contracts:
+        yield from _of_watches(contract, tables)
+        yield from _of_changes(contract, tables)
 
 
-def _tables(store: Store) -> Tables | None:
-    """The tables of a store; None where it is away, which its own remarks say."""
+def _tables(store: Store, contracts: Iterable[LiveContract]) -> Tables | None:
+    """The tables of a store, also those that only contracts name; None where it is away, which its own remarks say."""
+    places = {place for one in contracts for place in (*_changed(one), *(w.place for w in one.watched or ()))}
+    named = [table for store_name, _, table in (place.partition(".") for place in places) if store_name == store.name]
     try:
-        return {table.name.casefold(): table for table in tables_of(store)}
+        return {table.name.casefold(): table for table in tables_of(store, named=named)}
     except StoreError:
         return None
 

@@ -28,7 +28,7 @@ from guardrail.ledger.transactions import RunTaken
 from guardrail.pictures import Picture
 from guardrail.run.history import holds_of, inputs_of, operations_of, stop_of
 from guardrail.run.journal import Journal
-from guardrail.run.live import Live, ledger_path
+from guardrail.run.live import Live, ledger_place
 from guardrail.run.run import Run, current
 from guardrail.run.standing import Standing
 from guardrail.run.wrapping import wrap
@@ -70,7 +70,7 @@ class Guard:
         self._base = base
         self._live = Live(configuration, self._stores, base)
         try:
-            self._ledger = Ledger(ledger_path(configuration, base))
+            self._ledger = Ledger(ledger_place(configuration, base))
         except LedgerError:
             self._live.close()
             raise

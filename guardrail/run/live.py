@@ -17,6 +17,7 @@ from guardrail.declare.patterns import matches, tool_for
 from guardrail.declare.policies import Policy, refined
 from guardrail.declare.tools import EarlierRequirement
 from guardrail.errors import ConfigurationError, Mistake, StoreError
+from guardrail.ledger.opening import is_url
 from guardrail.pictures import Table
 from guardrail.query.proof import Dialect
 from guardrail.run.apis import api_of
@@ -178,8 +179,7 @@ def _placed(url: str, base: Path | None) -> str:
     return f"{_SQLITE}{(base / path).absolute()}"
 
 
-def ledger_path(configuration: Configuration, base: Path | None) -> str:
-    """Where the ledger lies: relative to the configuration file, or to the working directory."""
-    if configuration.ledger == "memory" or base is None:
-        return configuration.ledger
-    return str(base / configuration.ledger)
+def ledger_place(configuration: Configuration, base: Path | None) -> str:
+    """Where the ledger lies; a path is relative to the configuration file, or to the working directory."""
+    place = configuration.ledger
+    return place if place == "memory" or base is None or is_url(place) else str(base / place)

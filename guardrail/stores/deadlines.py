@@ -16,10 +16,16 @@ from typing import Final
 class Deadline:
     """Cuts a connection off when its time is up, from outside, so that whoever waits on it gets an error at once."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, seconds: float) -> None:
         # A copy, so that what is cut off is this connection, even if its number has been given to another since.
         self._socket = socket.socket(fileno=os.dup(descriptor))
+        self.when = monotonic() + seconds
         self.passed = False
+
+    @property
+    def left(self) -> float:
+        """How many seconds are left; none when the time is up, be it that nobody has noticed yet."""
+        return max(0.0, self.when - monotonic())
 
     def strike(self) -> None:
         """The time is up; nothing happens to a connection that is not in use any more."""
@@ -34,24 +40,36 @@ class Deadline:
 
 @contextmanager
 def deadline(descriptor: int, seconds: float) -> Generator[Deadline]:
-    """Cut the connection with this descriptor off after so many seconds, unless the block has ended."""
-    watched = Deadline(descriptor)
-    _clock.watch(watched, monotonic() + seconds)
-    try:
+    """Cut the connection with this descriptor off after so many seconds, unless the block has ended.
+
+    What the block then raises is a `TimeoutError`.
+    """
+    with _watched(descriptor, seconds) as watched:
+        _clock.watch(watched)
         yield watched
-    finally:
-        watched.close()
 
 
 @contextmanager
 def adeadline(descriptor: int, seconds: float) -> Generator[Deadline]:
     """The same by the clock of the event loop."""
-    watched = Deadline(descriptor)
-    timer = asyncio.get_running_loop().call_later(seconds, watched.strike)
+    with _watched(descriptor, seconds) as watched:
+        timer = asyncio.get_running_loop().call_later(seconds, watched.strike)
+        try:
+            yield watched
+        finally:
+            timer.cancel()
+
+
+@contextmanager
+def _watched(descriptor: int, seconds: float) -> Generator[Deadline]:
+    watched = Deadline(descriptor, seconds)
     try:
         yield watched
+    except Exception as error:
+        if watched.passed:
+            raise TimeoutError from error
+        raise
     finally:
-        timer.cancel()
         watched.close()
 
 
@@ -68,14 +86,14 @@ class _Clock:
         self._count = 0
         self._is_running = False
 
-    def watch(self, deadline: Deadline, when: float) -> None:
-        """Strike a deadline at a time of the monotonic clock."""
+    def watch(self, deadline: Deadline) -> None:
+        """Strike a deadline when its time is up."""
         with self._changed:
             self._count += 1
-            heappush(self._due, (when, self._count, deadline))
+            heappush(self._due, (deadline.when, self._count, deadline))
             if not self._is_running:
-                self._is_running = True
                 threading.Thread(target=self._run, name="guardrail-deadlines", daemon=True).start()
+                self._is_running = True
             elif self._due[0][2] is deadline:
                 self._changed.notify()
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from operator import itemgetter
-from typing import Protocol, TypeAlias, cast
+from typing import Final, Protocol, TypeAlias, cast
 
 from guardrail.errors import StoreError
-from guardrail.pictures import Answer, ColumnKind, Key, Picture, Row, Rows, Table, Tables
+from guardrail.pictures import Answer, ColumnKind, Key, Picture, Row, Rows, Table, Tables, as_spelled
 from guardrail.query.proof import Dialect, Query
 from guardrail.stores.answers import answered, check_dialect, missing, no_api, unanswered
 from guardrail.stores.photographs import by_key, check_hashed, check_pinned, check_size, check_unique, fitted, keys
@@ -197,7 +197,8 @@ def look(questions: Sequence[Question], grammar: Grammar, store: str) -> Looking
     for number in range(len(flows)):
         go_on(number, None)
     while wanted:
-        batches = dict(wanted)
+        # What is the last of its question waits for the last batch of all, where it holds nobody up.
+        batches = {number: batch for number, batch in wanted.items() if not batch.last} or dict(wanted)
         every = Batch(
             [statement for batch in batches.values() for statement in batch.statements],
             last=all(batch.last for batch in batches.values()),
@@ -231,8 +232,8 @@ def _answering(question: Question, grammar: Grammar) -> Answering:
             return (yield from _picture(question, grammar))
         case Fetch():
             raise no_api(grammar.server)
-        case Survey(count_up_to):
-            return (yield from _tables(count_up_to, grammar))
+        case Survey():
+            return (yield from _tables(question, grammar))
 
 
 def _rows(question: Ask, grammar: Grammar) -> Generator[Batch, Sequence[Result], Rows]:
@@ -240,9 +241,10 @@ def _rows(question: Ask, grammar: Grammar) -> Generator[Batch, Sequence[Result],
     return answered(result.columns, result.rows, result.count)
 
 
-def _tables(count_up_to: int | None, grammar: Grammar) -> Generator[Batch, Sequence[Result], Tables]:
+def _tables(question: Survey, grammar: Grammar) -> Generator[Batch, Sequence[Result], Tables]:
     names = yield from _names(grammar)
-    schemas = {name: grammar.schema(name) for name in names}
+    schemas = {name: grammar.schema(name) for name in (*names, *question.named)}
+    count_up_to = question.count_up_to
     counting = count_up_to is not None
     results = iter((yield Batch([s for schema in schemas.values() for s in schema], last=not counting)))
     described = [grammar.described(name, list(islice(results, len(schema)))) for name, schema in schemas.items()]
@@ -265,20 +267,29 @@ def _number(result: Result) -> int:
 def _picture(question: Photograph, grammar: Grammar) -> Generator[Batch, Sequence[Result], Picture]:
     described = grammar.described(question.table, (yield Batch(grammar.schema(question.table))))
     if described is None:
-        raise StoreError(missing(question.table, (yield from _names(grammar))))
+        names = yield from _names(grammar)
+        spelled = as_spelled(question.table, names)
+        if spelled == question.table:
+            raise StoreError(missing(question.table, names))
+        return (yield from _picture(replace(question, table=spelled), grammar))
     table = described.table
-    key, names = fitted(question, table)
+    key, columns = fitted(question, table)
     check_pinned(question, key)
-    columns = [described.columns[name] for name in names]
+    return (yield from _taken(question, grammar, table, key, [described.columns[name] for name in columns]))
+
+
+def _taken(
+    question: Photograph, grammar: Grammar, table: Table, key: tuple[str, ...], columns: Sequence[Column]
+) -> Generator[Batch, Sequence[Result], Picture]:
+    """The picture of these columns, in the form that the number of rows asks for."""
     whole = None if question.hashed else (yield from _whole(question, grammar, columns, key))
     if whole is None:
         rows, hashes = yield from _hashed(question, grammar, columns, key)
     else:
         rows, hashes = whole, None
     kinds: dict[str, ColumnKind] = {column.name: column.kind for column in columns}
-    return Picture(
-        question.name, key, names, kinds, rows, hashes, table.generated.intersection(names), table.hides_rows
-    )
+    generated = table.generated.intersection(kinds)
+    return Picture(question.name, key, tuple(kinds), kinds, rows, hashes, generated, table.hides_rows)
 
 
 def _whole(
@@ -287,9 +298,14 @@ def _whole(
     """The whole rows by key; None where there are too many of them, and their hashes are to be kept."""
     most = question.most_rows if question.hashed is False else min(question.whole_rows, question.most_rows)
     scope = Scope(question.table, question.where, question.values)
-    [result] = yield Batch([grammar.select([column.read for column in columns], scope, most)])
+    select = grammar.select([column.read for column in columns], scope, most)
+    [result] = yield Batch([select], last=question.hashed is False)
     check_size(result.count, question.most_rows)
     return None if result.count > most else by_key(result.rows, key)
+
+
+_MOST_ALIKE: Final = 100
+"""How many rows are read of one key: to a server several may be equal that differ, such as `A` and `a`."""
 
 
 def _hashed(
@@ -303,7 +319,7 @@ def _hashed(
         [*read[: len(key)], grammar.hash(columns)], scope, question.most_rows, _taking(found, len(key))
     )
     pinned = [
-        grammar.select(read, replace(scope, key=named), 1)
+        grammar.select(read, replace(scope, key=named), _MOST_ALIKE)
         for values in question.pinned
         if (named := _named(columns, values)) is not None
     ]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from guardrail.errors import StoreError
+from guardrail.threads import in_thread
 
 C = TypeVar("C")
 C_co = TypeVar("C_co", covariant=True)
@@ -24,12 +26,14 @@ MOST: Final = 8
 class Lease(Generic[C_co]):
     """A connection for one look.
 
-    `used`: it has been idle, so its server may be gone, and another connection is worth a try.
+    `used`: it has been idle, so its server may be gone, and another connection is worth a try. `own`: the store opened
+    it, so nothing that was set in its session is meant.
     """
 
     connection: C_co
     place: Place
     used: bool = False
+    own: bool = False
 
 
 class Source(Protocol[C_co]):
@@ -60,6 +64,10 @@ class AsyncSource(Source[C_co], Protocol[C_co]):
         """A connection to oneself, by awaiting; otherwise as `lease`."""
         ...
 
+    async def found(self) -> AsyncSource[C_co]:
+        """The source to be leased from: itself, or what a factory of the user's answers. Raises `StoreError`."""
+        ...
+
     def for_run(self) -> AsyncSource[C_co]:
         """See `Source`."""
         ...
@@ -69,8 +77,7 @@ class Factory(Generic[C]):
     """The user's own way to a database: called for every look, it answers a URL, a pool, or a new connection.
 
     So credentials may change and every tenant may have a database. A URL's connections are kept; a new connection is
-    closed after the look by the source that `opened` makes of it. Only if these sources are such can it be leased from
-    by awaiting.
+    closed after the look by the source that `opened` makes of it.
     """
 
     is_async = None
@@ -89,22 +96,27 @@ class Factory(Generic[C]):
             raise StoreError("its factory is asynchronous, and the run is not: open the run by `async with`")
         source = self._source(made)
         if source.is_async:
+            source.close()
             raise StoreError("its factory answers an asynchronous connection, and the run is not: use `async with`")
         with source.lease(patience) as lease:
             yield lease
 
     @asynccontextmanager
     async def alease(self, patience: float) -> AsyncGenerator[Lease[C]]:
-        """See `Source`."""
-        made = self._made()
+        """See `AsyncSource`."""
+        async with (await self.found()).alease(patience) as lease:
+            yield lease
+
+    async def found(self) -> AsyncSource[C]:
+        """See `AsyncSource`. A plain function may block, so it is called on a thread."""
+        made = self._made() if inspect.iscoroutinefunction(self._make) else await in_thread(self._made)
         if inspect.isawaitable(made):
             made = await _awaited(cast("Awaitable[object]", made))
-        async with cast("AsyncSource[C]", self._source(made)).alease(patience) as lease:
-            yield lease
+        return cast("AsyncSource[C]", self._source(made))
 
     def for_run(self) -> AsyncSource[C]:
         """See `Source`."""
-        return _Pinned(self)
+        return _OfRun(self, _First())
 
     def close(self) -> None:
         """See `Source`."""
@@ -121,52 +133,78 @@ class Factory(Generic[C]):
         """The source that the factory's answer stands for; those of URLs are kept, the oldest gives way."""
         if not isinstance(made, str):
             return self._opened(made)
-        if made not in self._sources:
-            if len(self._sources) >= MOST:
-                self._sources.pop(next(iter(self._sources))).close()
-            self._sources[made] = self._opened(made)
-        return self._sources[made]
+        source = self._sources.get(made)
+        if source is None:
+            source = self._sources.setdefault(made, self._opened(made))
+            while len(self._sources) > MOST:
+                oldest = self._sources.pop(next(iter(self._sources)), None)
+                if oldest is not None:
+                    oldest.close()
+        return source
 
 
-class _Pinned(Generic[C]):
-    """A factory in one run: it must go on leading to the database that it led to first."""
+@dataclass(slots=True)
+class _First:
+    """Where the first connection of a run led to."""
 
-    is_async = None
+    place: Place | None = None
 
-    def __init__(self, factory: Factory[C]) -> None:
-        self._factory = factory
-        self._place: Place | None = None
+    def check(self, place: Place) -> None:
+        """Refuse a connection that leads elsewhere. Raises `StoreError`."""
+        if self.place is None:
+            self.place = place
+        if place != self.place:
+            raise StoreError("its factory led to another database than at the run's first look")
+
+
+@dataclass(frozen=True, slots=True)
+class _OfRun(Generic[C]):
+    """A factory in one run, or what it answered: all must lead to the same database."""
+
+    source: AsyncSource[C]
+    first: _First
+
+    @property
+    def is_async(self) -> bool | None:
+        """See `Source`."""
+        return self.source.is_async
 
     @contextmanager
     def lease(self, patience: float) -> Generator[Lease[C]]:
         """See `Source`."""
-        with self._factory.lease(patience) as lease:
-            self._check(lease.place)
+        with self.source.lease(patience) as lease:
+            self.first.check(lease.place)
             yield lease
 
     @asynccontextmanager
     async def alease(self, patience: float) -> AsyncGenerator[Lease[C]]:
-        """See `Source`."""
-        async with self._factory.alease(patience) as lease:
-            self._check(lease.place)
+        """See `AsyncSource`."""
+        async with self.source.alease(patience) as lease:
+            self.first.check(lease.place)
             yield lease
+
+    async def found(self) -> AsyncSource[C]:
+        """See `AsyncSource`."""
+        return _OfRun(await self.source.found(), self.first)
 
     def for_run(self) -> AsyncSource[C]:
         """See `Source`."""
-        return _Pinned(self._factory)
+        return _OfRun(self.source, _First())
 
     def close(self) -> None:
         """See `Source`: the factory is not the run's."""
 
-    def _check(self, place: Place) -> None:
-        if self._place is None:
-            self._place = place
-        if place != self._place:
-            raise StoreError("its factory led to another database than at the run's first look")
+
+_PASSWORDS: Final = re.compile(r"(?<=:)[^\s:@/]+(?=@)|(?<=password=)('[^']*'|[^\s&]+)", re.IGNORECASE)
+
+
+def told(error: Exception) -> str:
+    """An error of the user's code, without the passwords that are written in a URL or in settings of a connection."""
+    return f"{type(error).__name__}: {_PASSWORDS.sub('***', str(error))}"
 
 
 def _failed(error: Exception) -> str:
-    return f"its factory failed: {type(error).__name__}: {error}"
+    return f"its factory failed: {told(error)}"
 
 
 def _drop(made: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
 
@@ -63,9 +63,14 @@ class Photograph:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Which tables there are; it is answered by `Tables`. Each one's rows are counted up to a limit, None: not at all."""
+    """Which tables there are; it is answered by `Tables`. Each one's rows are counted up to a limit, None: not at all.
+
+    A database may have tables that it only shows to those who know their names, such as those of other schemas; they
+    may be `named`.
+    """
 
     count_up_to: int | None = None
+    named: tuple[str, ...] = ()
 
 
 Question: TypeAlias = Ask | Fetch | Photograph | Survey
@@ -123,9 +128,9 @@ class Store(Protocol):
         ...
 
 
-def tables_of(store: Store, count_up_to: int | None = None) -> tuple[Table, ...]:
-    """The tables of a store, by name. Raises `StoreError`."""
-    [answer] = store.look([Survey(count_up_to)])
+def tables_of(store: Store, count_up_to: int | None = None, named: Iterable[str] = ()) -> tuple[Table, ...]:
+    """The tables of a store, by name; see `Survey`. Raises `StoreError`."""
+    [answer] = store.look([Survey(count_up_to, tuple(named))])
     return surveyed(answer)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.guarded import guarded, lookup_order, sdk
+from benchmarks.ledgers import intents
 from benchmarks.measuring import beside, compiled, cpu, in_fresh_process, say, wall
 from benchmarks.servers import checks, runs_at_once, server_pictures
 from benchmarks.telemetry import endpoints, sampling
@@ -188,7 +189,7 @@ def memory(folder: Path) -> None:
 
 
 BENCHMARKS = (
-    *(reads, sampling, endpoints, long_run, writes, pictures, starting, memory),
+    *(reads, sampling, endpoints, long_run, writes, intents, pictures, starting, memory),
     *(checks, server_pictures, runs_at_once),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from inline_snapshot import snapshot
@@ -14,6 +15,7 @@ from guardrail.ledger.processes import this_host
 from guardrail.ledger.records import RunRecord
 from support.apis import Crm, Reply
 from support.command_line import command
+from support.ledgers import asked, connected, in_schema, schema_of
 from support.project import Project
 
 
@@ -189,6 +191,46 @@ def test_runs_that_were_cut_off_and_a_ledger_for_all_to_read_are_warnings(projec
     ledger.close()
     project.ledger.chmod(0o644)
     assert places(project, "warning").count("ledger") == 2
+
+
+def test_a_ledger_on_a_server_is_looked_at_and_not_made(project: Project, postgres_url: str) -> None:
+    place = in_schema(postgres_url)
+    project.replace("ledger: runs/ledger.db", f'ledger: "{place}"')
+    assert "ledger" not in places(project, "error") + places(project, "warning")
+    assert asked(place, "SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace") == [(0,)]
+
+
+def test_runs_that_were_cut_off_and_a_ledger_on_a_server_for_all_to_read_are_warnings(
+    project: Project, postgres_url: str
+) -> None:
+    place = in_schema(postgres_url)
+    project.replace("ledger: runs/ledger.db", f'ledger: "{place}"')
+    with closing(Ledger(place)) as ledger:
+        ledger.open_run(RunRecord("refund-17", None, "{}", "balanced", "enforce", 0.0, os.getpid(), "another-host"))
+    with closing(connected(place)) as server:
+        server.execute(f"GRANT USAGE ON SCHEMA {schema_of(place)} TO PUBLIC".encode())
+        server.execute("GRANT SELECT ON calls TO PUBLIC")
+        server.execute("UPDATE runs SET presence = presence + 1")  # another process than this
+    told = [remark["text"] for remark in command("doctor", "--json").json["remarks"] if remark["place"] == "ledger"]
+    assert len(told) == 2
+    assert "can be read or changed by everyone" in told[0]
+    assert told[1].startswith("1 run cut off")
+
+
+def test_a_ledger_on_a_server_that_is_away_is_an_error(project: Project) -> None:
+    project.replace("ledger: runs/ledger.db", "ledger: postgresql://me:h0rse@127.0.0.1:1/shop?connect_timeout=2")
+    ended = command("doctor", "--json")
+    (told,) = [remark for remark in ended.json["remarks"] if remark["place"] == "ledger"]
+    assert (told["level"], "cannot be reached" in told["text"]) == ("error", True)
+    assert "h0rse" not in ended.out
+
+
+def test_a_ledger_at_an_address_of_something_else_is_an_error(project: Project) -> None:
+    project.replace("ledger: runs/ledger.db", "ledger: mysql://me:h0rse@127.0.0.1/shop")
+    ended = command("doctor", "--json")
+    assert ended.code == 1
+    assert "has another scheme than postgresql" in ended.out
+    assert "h0rse" not in ended.out
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,7 @@ from guardrail.ledger.records import (
     VerdictRecord,
 )
 from support.command_line import Ended, command, on_terminal
+from support.ledgers import in_schema
 from support.project import Project
 
 BEGAN = 1_796_000_000.0  # 2026-11-30 00:53:20 UTC
@@ -446,3 +447,26 @@ def test_a_file_that_is_no_ledger_is_told_without_a_traceback(project: Project) 
     ended = command("runs", "list", "--ledger", project.shop.path)
     assert (ended.code, ended.out) == (2, "")
     assert "another application's database" in ended.err
+
+
+def test_a_ledger_on_a_server_is_named_by_its_url(project: Project, postgres_url: str) -> None:
+    project.file.unlink()
+    place = in_schema(postgres_url)
+    assert command("runs", "list", "--ledger", place, "--json").json == {"runs": []}
+    with closing(Ledger(place)) as ledger:
+        ledger.open_run(RunRecord("refund-17", None, "{}", "balanced", "enforce", BEGAN, os.getpid(), this_host()))
+        ledger.close_run(VerdictRecord("refund-17", "verified", "", 0, None, 1, BEGAN + 5.2))
+    assert command("runs", "list", "--ledger", place, "--json").json["runs"][0]["id"] == "refund-17"
+    assert command("runs", "show", "refund", "--ledger", place, "--json").json["state"] == "verified"
+    assert command("runs", "delete", "refund-17", "--yes", "--ledger", place, "--json").json == {"deleted": 1}
+    assert command("runs", "list", "--ledger", place).out == "there are no such runs\n"
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["postgresql://me:h0rse/@127.0.0.1/shop", "postgresql://me:h0rse@127.0.0.1/shop?x=1", "mysql://me:h0rse@x/y"],
+)
+def test_the_url_of_a_ledger_that_cannot_be_is_not_shown(project: Project, place: str) -> None:
+    ended = command("runs", "list", "--ledger", place)
+    assert (ended.code, ended.out) == (2, "")
+    assert "h0rse" not in ended.err

@@ -15,6 +15,7 @@ from guardrail.ledger.ledger import Ledger
 from guardrail.ledger.processes import this_host
 from guardrail.ledger.records import CallRecord, OutcomeRecord, RunRecord, VerdictRecord
 from guardrail.pictures import Picture
+from support.ledgers import in_schema
 
 PRELUDE = """
 import os, sys, time
@@ -23,7 +24,7 @@ from guardrail.ledger.processes import this_host
 from guardrail.ledger.records import CallRecord, OutcomeRecord, RunRecord
 from guardrail.pictures import Picture
 
-path = sys.argv[1]
+place = sys.argv[1]
 
 def run(id="r1"):
     return RunRecord(id, "refund", "{}", "balanced", "enforce", time.time(), os.getpid(), this_host())
@@ -42,12 +43,23 @@ def tell(*words):
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
+    """Where a ledger in a file lies."""
     return tmp_path / "ledger.db"
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest) -> str:
+    """Where a ledger lies: in a file and on a server in turn, unless a test is for one of them only."""
+    if request.param == "sqlite":
+        path: Path = request.getfixturevalue("path")
+        return str(path)
+    url: str = request.getfixturevalue("postgres_url")
+    return in_schema(url)
+
+
 @pytest.fixture
-def ledger(path: Path) -> Iterator[Ledger]:
-    ledger = Ledger(path)
+def ledger(place: str) -> Iterator[Ledger]:
+    ledger = Ledger(place)
     yield ledger
     ledger.close()
 
@@ -105,12 +117,12 @@ def picture() -> Picture:
 
 
 @pytest.fixture
-def child(path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
-    """Starts a Python process that runs some code after the prelude, on the same ledger file."""
+def child(place: str) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
+    """Starts a Python process that runs some code after the prelude, with the place of the same ledger."""
     started: list[subprocess.Popen[str]] = []
 
     def start(code: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", PRELUDE + code, str(path)]
+        command = [sys.executable, "-c", PRELUDE + code, place]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
         started.append(process)
         return process

@@ -6,38 +6,18 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from guardrail.errors import LedgerError
-from guardrail.ledger.database import Execute, Purpose
 from guardrail.ledger.ledger import GROUP, MOST, Ledger
 from guardrail.ledger.records import CallRecord, OutcomeRecord, RunRecord, UserTurn, VerdictRecord
-from guardrail.ledger.sqlite import SqliteDatabase
 from guardrail.pictures import Picture
+from support.ledgers import Watched
 
 Runs = Callable[..., RunRecord]
 Calls = Callable[..., CallRecord]
 Outcomes = Callable[..., OutcomeRecord]
-
-
-class Watched(SqliteDatabase):
-    """A database that notes what its transactions were for, and that can be made to wait."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self.purposes: list[Purpose] = []
-        self.gate = threading.Event()
-        self.gate.set()
-        self.away = False
-
-    def begin(self, purpose: Purpose, patience: float) -> Execute:
-        self.purposes.append(purpose)
-        self.gate.wait()
-        if self.away:
-            raise LedgerError("the ledger is away")
-        return super().begin(purpose, patience)
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -46,9 +26,9 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def written(path: Path, run: str = "r1") -> int:
-    """How many calls of a run another reader finds in the file."""
-    other = Ledger(path)
+def written(place: str, run: str = "r1") -> int:
+    """How many calls of a run another reader finds."""
+    other = Ledger(place)
     found = other.load_run(run)
     other.close()
     return 0 if found is None else len(found.calls)
@@ -65,68 +45,83 @@ def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_hurry")
-def test_a_full_group_is_written_at_once(path: Path, run_record: Runs, outcome_record: Outcomes) -> None:
-    database = Watched(path)
+def test_a_full_group_is_written_at_once(place: str, run_record: Runs, outcome_record: Outcomes) -> None:
+    database = Watched(place)
     ledger = Ledger(database)
     ledger.open_run(run_record())
     for number in range(1, GROUP + 1):
         ledger.record(outcome_record(number))
+    until(lambda: written(place) == GROUP)
     assert database.purposes == ["durable", "group"]
-    assert written(path) == GROUP
     ledger.close()
 
 
+@pytest.mark.parametrize("place", ["postgres"], indirect=True)
+def test_recording_does_not_wait_for_a_server(place: str, run_record: Runs, outcome_record: Outcomes) -> None:
+    database = Watched(place)
+    ledger = Ledger(database)
+    ledger.open_run(run_record())
+    gate = threading.Event()
+    database.before = gate.wait
+    for number in range(1, 3 * GROUP):
+        ledger.record(outcome_record(number))
+    gate.set()
+    ledger.close()
+    assert written(place) == 3 * GROUP - 1
+
+
 def test_a_few_entries_are_written_soon_and_then_nothing_runs(
-    ledger: Ledger, path: Path, run_record: Runs, outcome_record: Outcomes
+    ledger: Ledger, place: str, run_record: Runs, outcome_record: Outcomes
 ) -> None:
     ledger.open_run(run_record())
     assert caretakers() == []
     for round_ in range(2):
         ledger.record(outcome_record(round_ + 1))
         until(lambda: caretakers() == [])
-        assert written(path) == round_ + 1
+        assert written(place) == round_ + 1
 
 
 @pytest.mark.usefixtures("no_hurry")
 def test_a_durable_operation_takes_along_what_waits(
-    path: Path, run_record: Runs, call_record: Calls, outcome_record: Outcomes
+    place: str, run_record: Runs, call_record: Calls, outcome_record: Outcomes
 ) -> None:
-    database = Watched(path)
+    database = Watched(place)
     ledger = Ledger(database)
     ledger.open_run(run_record())
     ledger.record(outcome_record(1))
     ledger.record(outcome_record(2))
     ledger.intend(call_record(3))
     assert database.purposes == ["durable", "durable"]
-    assert written(path) == 3
+    assert written(place) == 3
     ledger.close()
 
 
 def test_recording_does_not_wait_for_a_commit_that_takes_long(
-    path: Path, run_record: Runs, call_record: Calls, outcome_record: Outcomes
+    place: str, run_record: Runs, call_record: Calls, outcome_record: Outcomes
 ) -> None:
-    database = Watched(path)
+    database = Watched(place)
     ledger = Ledger(database)
     ledger.open_run(run_record())
-    database.gate.clear()
+    gate = threading.Event()
+    database.before = gate.wait
     slow = threading.Thread(target=ledger.intend, args=(call_record(1),))
     slow.start()
     until(lambda: len(database.purposes) == 2)
     for number in range(2, 3 * GROUP):
         ledger.record(outcome_record(number))
     assert slow.is_alive()
-    database.gate.set()
+    gate.set()
     slow.join()
     ledger.close()
-    assert written(path) == 3 * GROUP - 1
+    assert written(place) == 3 * GROUP - 1
 
 
-def test_closing_writes_what_waits(path: Path, run_record: Runs, outcome_record: Outcomes) -> None:
-    ledger = Ledger(path)
+def test_closing_writes_what_waits(place: str, run_record: Runs, outcome_record: Outcomes) -> None:
+    ledger = Ledger(place)
     ledger.open_run(run_record())
     ledger.record(outcome_record(1))
     ledger.close()
-    assert written(path) == 1
+    assert written(place) == 1
 
 
 def test_an_entry_that_cannot_be_kept_takes_no_other_with_it(
@@ -157,9 +152,9 @@ def test_a_call_recorded_twice_is_kept_once(ledger: Ledger, run_record: Runs, ou
 
 
 def test_while_nothing_can_be_written_memory_stays_bounded_and_the_gap_is_told(
-    path: Path, run_record: Runs, outcome_record: Outcomes, picture: Picture
+    place: str, run_record: Runs, outcome_record: Outcomes, picture: Picture
 ) -> None:
-    database = Watched(path)
+    database = Watched(place)
     ledger = Ledger(database)
     ledger.open_run(run_record())
     database.away = True
@@ -180,33 +175,35 @@ def test_while_nothing_can_be_written_memory_stays_bounded_and_the_gap_is_told(
 
 @pytest.mark.usefixtures("no_hurry")
 def test_in_trouble_recording_does_not_try_again_each_time(
-    path: Path, run_record: Runs, outcome_record: Outcomes
+    place: str, run_record: Runs, outcome_record: Outcomes
 ) -> None:
-    database = Watched(path)
+    database = Watched(place)
     ledger = Ledger(database)
     ledger.open_run(run_record())
     database.away = True
     for number in range(1, 20 * GROUP):
         ledger.record(outcome_record(number))
+    until(lambda: ledger.trouble is not None)
     assert database.purposes == ["durable", "group"]
     database.away = False
     ledger.close()
-    assert written(path) == 20 * GROUP - 1
+    assert written(place) == 20 * GROUP - 1
 
 
-def test_when_many_wait_recording_lets_them_be_written(path: Path, run_record: Runs, outcome_record: Outcomes) -> None:
+def test_when_many_wait_recording_lets_them_be_written(place: str, run_record: Runs, outcome_record: Outcomes) -> None:
     """A caller that never rests would otherwise keep the thread that writes from getting its turn."""
-    database = Watched(path)
+    database = Watched(place)
     ledger = Ledger(database)
     ledger.open_run(run_record())
     ledger.record(outcome_record(1))
-    database.gate.clear()
+    gate = threading.Event()
+    database.before = gate.wait
     until(lambda: len(database.purposes) == 2)  # the thread is at it, and does not get on
-    threading.Timer(0.05, database.gate.set).start()
+    threading.Timer(0.05, gate.set).start()
     for number in range(2, MOST + 501):
         ledger.record(outcome_record(number))
     ledger.close()
-    assert written(path) == MOST + 500
+    assert written(place) == MOST + 500
 
 
 def test_a_run_of_ten_thousand_calls_needs_no_memory_for_them(

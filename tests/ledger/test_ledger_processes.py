@@ -5,21 +5,17 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import pytest
 
-from guardrail.errors import LedgerError
-from guardrail.ledger.database import Execute, Purpose
 from guardrail.ledger.ledger import Ledger
 from guardrail.ledger.records import CallRecord, OutcomeRecord, RunRecord, UserTurn
-from guardrail.ledger.sqlite import SqliteDatabase
 from guardrail.pictures import Picture
+from support.ledgers import Watched
 
 Runs = Callable[..., RunRecord]
 Calls = Callable[..., CallRecord]
@@ -37,7 +33,7 @@ def test_a_killed_process_leaves_its_run_the_write_in_doubt_and_the_picture(
 ) -> None:
     process = child(
         f"""
-ledger = Ledger(path)
+ledger = Ledger(place)
 ledger.open_run(run())
 ledger.keep_picture("r1", {picture!r})
 ledger.record(read(1))
@@ -52,6 +48,8 @@ time.sleep(600)
     process.kill()
     process.wait()
 
+    while ledger.runs(open_only=True)[0].alive:  # until a server has noticed
+        time.sleep(0.01)
     summary = ledger.runs(open_only=True)[0]
     assert (summary.run.id, summary.alive, summary.in_doubt) == ("r1", False, 1)
     found = ledger.load_run("r1")
@@ -64,7 +62,7 @@ time.sleep(600)
 
 
 def test_a_process_that_is_dead_and_not_yet_buried_is_not_alive(ledger: Ledger, child: Children) -> None:
-    process = child("Ledger(path).open_run(run()); tell('open'); sys.stdin.readline(); os._exit(0)")
+    process = child("Ledger(place).open_run(run()); tell('open'); sys.stdin.readline(); os._exit(0)")
     assert line(process) == "open"
     assert process.stdin is not None
     process.stdin.write("go\n")
@@ -78,7 +76,7 @@ def test_a_process_that_is_dead_and_not_yet_buried_is_not_alive(ledger: Ledger, 
 def test_every_intent_that_was_acknowledged_before_a_kill_is_found(ledger: Ledger, child: Children, seed: int) -> None:
     process = child(
         """
-ledger = Ledger(path)
+ledger = Ledger(place)
 ledger.open_run(run())
 for number in range(1, 1_000_000):
     if number % 3:
@@ -103,7 +101,7 @@ for number in range(1, 1_000_000):
 
 def test_several_processes_write_one_ledger_at_once(ledger: Ledger, child: Children) -> None:
     code = """
-ledger = Ledger(path, patience=60)
+ledger = Ledger(place, patience=60)
 id = sys.stdin.readline().strip()
 ledger.open_run(run(id))
 for number in range(1, 101):
@@ -128,29 +126,11 @@ ledger.close()
 
 
 def test_what_waits_is_written_when_the_process_ends(ledger: Ledger, child: Children) -> None:
-    process = child("ledger = Ledger(path); ledger.open_run(run()); ledger.record(read(1))")
+    process = child("ledger = Ledger(place); ledger.open_run(run()); ledger.record(read(1))")
     process.communicate(timeout=60)
     found = ledger.load_run("r1")
     assert found is not None
     assert len(found.calls) == 1
-
-
-def test_what_cannot_be_written_when_the_process_ends_is_told(path: Path) -> None:
-    code = """
-import sys
-from guardrail.ledger.ledger import Ledger
-from guardrail.ledger.records import RunRecord, UserTurn
-ledger = Ledger(sys.argv[1], patience=0.1)
-ledger.open_run(RunRecord("r1", None, "{}", "p", "enforce", 1.0, 1, "h"))
-ledger.record(UserTurn("r1", 1.0))
-open(sys.argv[1], "r+b").write(b"no longer a database" * 100)
-import os
-os.rename(sys.argv[1], sys.argv[1] + ".gone")
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert "was deleted or replaced" in done.stderr
 
 
 class TestAFork:
@@ -168,10 +148,10 @@ class TestAFork:
         assert found.lost == 0
 
     def test_the_parent_may_close_while_the_child_goes_on(
-        self, path: Path, run_record: Runs, call_record: Calls
+        self, place: str, run_record: Runs, call_record: Calls
     ) -> None:
         """With a connection that was open across the fork, the child's commits would go to a deleted log."""
-        ledger = Ledger(path)
+        ledger = Ledger(place)
         ledger.open_run(run_record())
         ours, theirs = os.pipe()
         back, forth = os.pipe()
@@ -192,24 +172,16 @@ class TestAFork:
         assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
         for end in (ours, theirs, back, forth):
             os.close(end)
-        again = Ledger(path)
+        again = Ledger(place)
         found = again.load_run("r1")
         assert found is not None
         assert [recorded.call.number for recorded in found.calls] == [1, 2, 3]
         again.close()
 
     def test_what_waits_in_the_parent_is_the_parents_to_write(
-        self, path: Path, run_record: Runs, outcome_record: Outcomes
+        self, place: str, run_record: Runs, outcome_record: Outcomes
     ) -> None:
-        class Away(SqliteDatabase):
-            away = False
-
-            def begin(self, purpose: Purpose, patience: float) -> Execute:
-                if self.away:
-                    raise LedgerError("the ledger is away")
-                return super().begin(purpose, patience)
-
-        database = Away(path)
+        database = Watched(place)
         ledger = Ledger(database)
         ledger.open_run(run_record())
         database.away = True
@@ -221,7 +193,7 @@ class TestAFork:
             ledger.close()
 
         assert in_fork(child_side) == 0
-        other = Ledger(path)
+        other = Ledger(place)
         before = other.load_run("r1")
         assert before is not None
         assert (before.calls, before.turns) == ((), (1001.0,))
@@ -292,7 +264,7 @@ def test_what_is_recorded_after_the_end_is_dropped_without_a_word_when_the_proce
     process = child(
         """
 sys.stderr = sys.stdout
-ledger = Ledger(path)
+ledger = Ledger(place)
 ledger.open_run(run())
 ledger.record(read(1))
 ledger.close()

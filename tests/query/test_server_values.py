@@ -20,7 +20,7 @@ from support.shops import Shop
 
 ShopOn: TypeAlias = Callable[[Dialect], Shop]
 
-live = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+live = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 written = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))

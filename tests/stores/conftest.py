@@ -1,4 +1,4 @@
-"""Databases and HTTP servers to look at."""
+"""Databases and HTTP servers to look at, and the two ways to look at PostgreSQL."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import sqlite3
 from collections.abc import Callable, Generator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
 from guardrail.stores.opening import open_store
 from guardrail.stores.store import Store
 from support.apis import Api, Asking, Crm
 from support.mariadb_servers import Server, running
+from support.postgres_looks import See
 from support.statements import SHOP
 
 Database = Callable[[str], Path]
@@ -73,3 +76,28 @@ def ask(request: pytest.FixtureRequest) -> Asking:
     if request.param == "blocking":
         return lambda store, questions: store.look(questions)
     return lambda store, questions: asyncio.run(store.alook(questions))
+
+
+@pytest.fixture(params=["look", "alook"])
+def see(request: pytest.FixtureRequest) -> Generator[See]:
+    """Looks at a store by blocking, and by awaiting."""
+    if request.param == "look":
+        yield lambda store, questions: store.look(questions)
+    else:
+        with asyncio.Runner() as runner:
+            yield lambda store, questions: runner.run(store.alook(questions))
+
+
+@pytest.fixture
+def admin(postgres_url: str) -> Generator[psycopg.Connection[Any]]:
+    """A connection to the empty schema, of a role that may do everything; it commits each statement."""
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def pg(postgres_url: str) -> Generator[Store]:
+    """The empty schema as a store."""
+    opened = open_store("shop", postgres_url, 30)
+    yield opened
+    opened.close()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from guardrail.errors import StoreError
+from guardrail import Configuration, Guard
+from guardrail.errors import ConfigurationError, StoreError
 from guardrail.pictures import Rows, Unanswered
 from guardrail.query.proof import prove
 from guardrail.stores.opening import open_store
@@ -105,3 +106,15 @@ def test_a_timeout_must_leave_some_time(shop: Path) -> None:
 def test_a_path_with_a_nul_character_is_refused(where: object) -> None:
     with pytest.raises(StoreError, match="the store shop cannot be opened: its path holds a NUL character"):
         open_store("shop", where, 5)
+
+
+@pytest.mark.parametrize(
+    ("url", "replica", "why"),
+    [
+        ("sqlite:///shop.db", "sqlite:///copy.db", "is only for PostgreSQL and MariaDB"),
+        ("postgresql://host/shop", "mysql://host/shop", "has another scheme than the store's `url`"),
+    ],
+)
+def test_a_replica_of_another_kind_is_a_mistake(url: str, replica: str, why: str) -> None:
+    with pytest.raises(ConfigurationError, match=why):
+        Guard(Configuration.model_validate({"stores": {"shop": {"url": url, "replica": replica}}}))

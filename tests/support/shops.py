@@ -261,7 +261,7 @@ class MariaShop(Shop):
         found["settings"] = [row for row in self._rows("SHOW SESSION VARIABLES") if row[0] not in _NOISY]
         found["variables"] = self._rows("SELECT * FROM information_schema.user_variables")
         found["session"] = self._rows(
-            "SELECT DATABASE(), CURRENT_USER(), CURRENT_ROLE(), LAST_INSERT_ID(), @@in_transaction, IS_USED_LOCK('proof')"
+            "SELECT DATABASE(), CURRENT_USER(), CURRENT_ROLE(), LAST_INSERT_ID(), @@in_transaction, IS_USED_LOCK(CONCAT('proof', CONNECTION_ID())) IS NULL"
         )
         return found
 

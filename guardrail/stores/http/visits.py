@@ -190,19 +190,26 @@ class Visit:
         return of_same_origin(url, target, "it redirects to")
 
     def _tried(self, url: Url) -> Flow[Message]:
-        """What a URL answers, tried again while the server is busy or away and there is time."""
+        """What a URL answers, tried again while the server is busy or away and there is time.
+
+        What an earlier try came to says more than that the last one took too long.
+        """
         pause = FIRST_PAUSE
+        found: Message | StoreError | None = None
         while True:
             wait = pause * random.uniform(0.5, 1)
             try:
-                message = yield from self._sent(url)
-            except Away:
-                if not self._deadline.allows(wait):
-                    raise
+                found = yield from self._sent(url)
+            except Away as error:
+                found = error
+            except Late as error:
+                return _given(found or error)
             else:
-                wait = max(wait, _asked_to_wait(message))
-                if message.status not in _ANOTHER_TIME or not self._deadline.allows(wait):
-                    return message
+                wait = max(wait, _asked_to_wait(found))
+                if found.status not in _ANOTHER_TIME:
+                    return found
+            if not self._deadline.allows(wait):
+                return _given(found)
             yield Rest(wait)
             self._trail.resends += 1
             pause *= 2
@@ -213,7 +220,6 @@ class Visit:
         headers = dict(self._headers)
         if former is not None and former.tag is not None:
             headers["If-None-Match"] = former.tag
-        self._trail.status = None
         message = cast("Message", (yield Send(url, tuple(headers.items()))))
         self._trail.status = message.status
         if message.status == 304 and former is not None:
@@ -247,6 +253,13 @@ class Visit:
                 return self._api.resources[table].request
             case _:
                 return None
+
+
+def _given(found: Message | StoreError) -> Message:
+    """What a try came to: its answer, or its error, which is raised."""
+    if isinstance(found, StoreError):
+        raise found
+    return found
 
 
 def _check_page(here: Url, seen: set[str]) -> None:

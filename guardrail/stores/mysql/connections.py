@@ -51,7 +51,7 @@ class Url:
         """Raises `StoreError` for a text that is no such URL; it is not shown, as it may hold a password."""
         self._arguments = arguments(url, timeout)
         self._timeout = timeout
-        self._kept: Kept[Connection] = Kept(self._connected, _close, _is_usable)
+        self._kept: Kept[Connection] = Kept(lambda _: self._connected(), _close, _is_usable)
 
     @contextmanager
     def lease(self, patience: float) -> Generator[Lease[Connection]]:

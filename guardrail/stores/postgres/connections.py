@@ -10,19 +10,20 @@ import inspect
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from math import ceil
+from time import monotonic
 from typing import Any, Final, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
-from psycopg import AsyncConnection, Connection, ProgrammingError
+from psycopg import AsyncConnection, Connection, ProgrammingError, errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
 from guardrail.errors import StoreError
+from guardrail.stores.deadlines import adeadline, deadline
 from guardrail.stores.idle import BUSY, MOST, Idle, Kept
-from guardrail.stores.postgres.values import exactly
 from guardrail.stores.sources import AsyncSource, Factory, Lease, Place
 
 Sync: TypeAlias = Connection[Any]
@@ -63,25 +64,31 @@ class Url:
     def lease(self, patience: float) -> Generator[Lease[Sync]]:
         """See `Source`."""
         with self._kept.lent(patience) as (connection, used):
-            yield Lease(connection, _place(connection), used)
+            yield Lease(connection, _place(connection), used, own=True)
 
     @asynccontextmanager
     async def alease(self, patience: float) -> AsyncGenerator[Lease[Async]]:
-        """See `Source`."""
+        """See `AsyncSource`."""
+        until = monotonic() + patience
         here = self._here()
         try:
-            await asyncio.wait_for(here.gate.acquire(), patience)
+            async with asyncio.timeout(patience):
+                await here.gate.acquire()
         except TimeoutError:
             raise StoreError(BUSY) from None
         try:
             kept = here.idle.take()
-            connection = kept or await self._aconnected()
+            connection = kept or await self._aconnected(until - monotonic())
             try:
-                yield Lease(connection, _place(connection), kept is not None)
+                yield Lease(connection, _place(connection), kept is not None, own=True)
             finally:
                 (here.idle.give if _is_usable(connection) else _finish)(connection)
         finally:
             here.gate.release()
+
+    async def found(self) -> Url:
+        """See `AsyncSource`."""
+        return self
 
     def for_run(self) -> Url:
         """See `Source`."""
@@ -90,19 +97,33 @@ class Url:
     def close(self) -> None:
         """See `Source`."""
         self._kept.close()
-        for here in self._loops.values():
+        for here in list(self._loops.values()):
             here.idle.clear()
 
-    def _connected(self) -> Sync:
+    def _connected(self, seconds: float) -> Sync:
+        until = monotonic() + seconds
         connection = Connection.connect(self._conninfo, autocommit=True, prepare_threshold=None)
-        exactly(connection)
-        _may_prepare(connection, connection.execute(_PROCESS).fetchone())
+        try:
+            with deadline(connection.fileno(), until - monotonic()):
+                _may_prepare(connection, connection.execute(_PROCESS).fetchone())
+        except BaseException:  # also an interrupt
+            connection.close()
+            raise
         return connection
 
-    async def _aconnected(self) -> Async:
-        connection = await AsyncConnection.connect(self._conninfo, autocommit=True, prepare_threshold=None)
-        exactly(connection)
-        _may_prepare(connection, await (await connection.execute(_PROCESS)).fetchone())
+    async def _aconnected(self, seconds: float) -> Async:
+        until = monotonic() + seconds
+        try:
+            async with asyncio.timeout(seconds):
+                connection = await AsyncConnection.connect(self._conninfo, autocommit=True, prepare_threshold=None)
+        except TimeoutError:
+            raise errors.ConnectionTimeout("connection timeout expired") from None
+        try:
+            with adeadline(connection.fileno(), until - monotonic()):
+                _may_prepare(connection, await (await connection.execute(_PROCESS)).fetchone())
+        except BaseException:  # also a cancellation
+            _finish(connection)
+            raise
         return connection
 
     def _here(self) -> _InLoop:
@@ -110,9 +131,15 @@ class Url:
         loop = asyncio.get_running_loop()
         here = self._loops.get(loop)
         if here is None:
+            self._forget_closed()
             here = self._loops[loop] = _InLoop(Idle(_finish), asyncio.Semaphore(MOST))
             weakref.finalize(loop, here.idle.clear)
         return here
+
+    def _forget_closed(self) -> None:
+        """Let go of what belongs to closed loops: a gate that was waited at keeps its loop from being collected."""
+        for loop in [loop for loop in list(self._loops) if loop.is_closed()]:
+            self._loops.pop(loop).idle.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,22 +153,28 @@ class _InLoop:
 def _conninfo(url: str, timeout: float) -> str:
     """What libpq takes: a URL may say `postgresql+driver`, and what it leaves out is chosen."""
     scheme, found, rest = url.partition("://")
-    text = f"{scheme.partition('+')[0]}{found}{rest}"
+    address, _, path = rest.partition("?")[0].partition("/")
+    if address.count("@") > 1 or "@" in path:
+        raise StoreError(
+            "its URL holds an @ that does not end the password: write @ and / in a password as %40 and %2F"
+        )
+    text = f"{scheme.partition('+')[0].lower()}{found}{rest}"
+    patience = max(2, ceil(timeout))  # to libpq, 1 is 2 as well
     try:
         given = conninfo_to_dict(text)
-        defaults: dict[str, str | int] = {
-            "connect_timeout": max(2, ceil(timeout)),
-            "fallback_application_name": "guardrail",
+        chosen: dict[str, str | int] = {
+            "connect_timeout": min(int(given.get("connect_timeout") or 0) or patience, patience),
+            "fallback_application_name": given.get("fallback_application_name") or "guardrail",
             "client_encoding": "UTF8",
         }
-        return make_conninfo(text, **{name: value for name, value in defaults.items() if name not in given})
-    except ProgrammingError:
+        return make_conninfo(text, **chosen)
+    except (ProgrammingError, ValueError):
         raise StoreError(
             "its URL is not one that PostgreSQL's libpq takes (postgresql://user@host:5432/name)"
         ) from None
 
 
-_PROCESS: Final = "SELECT pg_backend_pid()"
+_PROCESS: Final = "SELECT pg_catalog.pg_backend_pid()"
 
 
 def _may_prepare(connection: Either, process: tuple[Any, ...] | None) -> None:
@@ -179,7 +212,7 @@ class Own:
     def lease(self, patience: float) -> Generator[Lease[Sync]]:
         """See `Source`."""
         if not self._lock.acquire(timeout=patience):
-            raise StoreError("its only connection was in use; give a URL or a pool")
+            raise StoreError(_IN_USE)
         try:
             with _borrowed(cast("Sync", self._connection)) as connection:
                 yield Lease(connection, _place(connection))
@@ -188,9 +221,21 @@ class Own:
 
     @asynccontextmanager
     async def alease(self, patience: float) -> AsyncGenerator[Lease[Async]]:
-        """See `Source`."""
-        async with self._turn, _aborrowed(cast("Async", self._connection)) as connection:
-            yield Lease(connection, _place(connection))
+        """See `AsyncSource`."""
+        try:
+            async with asyncio.timeout(patience):
+                await self._turn.acquire()
+        except TimeoutError:
+            raise StoreError(_IN_USE) from None
+        try:
+            async with _aborrowed(cast("Async", self._connection)) as connection:
+                yield Lease(connection, _place(connection))
+        finally:
+            self._turn.release()
+
+    async def found(self) -> Own:
+        """See `AsyncSource`."""
+        return self
 
     def for_run(self) -> Own:
         """See `Source`."""
@@ -200,23 +245,33 @@ class Own:
         """See `Source`: the connection is the user's."""
 
 
+_IN_USE: Final = "its only connection was in use; give a URL or a pool"
+
+
 class New(Own):
     """A connection that a factory of the user's opened for one look, and that is closed after it."""
 
     @contextmanager
     def lease(self, patience: float) -> Generator[Lease[Sync]]:
         """See `Source`."""
-        with closing(cast("Sync", self._connection)), super().lease(patience) as lease:
-            yield lease
+        try:
+            with super().lease(patience) as lease:
+                yield lease
+        finally:
+            self.close()
 
     @asynccontextmanager
     async def alease(self, patience: float) -> AsyncGenerator[Lease[Async]]:
-        """See `Source`."""
+        """See `AsyncSource`."""
         try:
             async with super().alease(patience) as lease:
                 yield lease
         finally:
-            await cast("Async", self._connection).close()
+            self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.pgconn.finish()
 
 
 class Pool:
@@ -236,19 +291,23 @@ class Pool:
         connection = self._pool.getconn(patience)
         try:
             with _borrowed(connection):
-                yield Lease(connection, _place(connection))
+                yield Lease(connection, _place(connection), used=True)
         finally:
             self._pool.putconn(connection)
 
     @asynccontextmanager
     async def alease(self, patience: float) -> AsyncGenerator[Lease[Async]]:
-        """See `Source`."""
+        """See `AsyncSource`."""
         connection = await self._pool.getconn(patience)
         try:
             async with _aborrowed(connection):
-                yield Lease(connection, _place(connection))
+                yield Lease(connection, _place(connection), used=True)
         finally:
             await self._pool.putconn(connection)
+
+    async def found(self) -> Pool:
+        """See `AsyncSource`."""
+        return self
 
     def for_run(self) -> Pool:
         """See `Source`."""
@@ -260,30 +319,34 @@ class Pool:
 
 @contextmanager
 def _borrowed(connection: Sync) -> Generator[Sync]:
-    """A connection of the user's, given back as it was."""
-    _check_idle(connection)
-    was = connection.autocommit
-    connection.autocommit = True
+    """A connection of the user's, given back as it was; nothing is left prepared in its session."""
+    _check(connection)
+    autocommit, threshold = connection.autocommit, connection.prepare_threshold
+    connection.autocommit, connection.prepare_threshold = True, None
     try:
         yield connection
     finally:
+        connection.prepare_threshold = threshold
         if _is_usable(connection):
-            connection.autocommit = was
+            connection.autocommit = autocommit
 
 
 @asynccontextmanager
 async def _aborrowed(connection: Async) -> AsyncGenerator[Async]:
-    _check_idle(connection)
-    was = connection.autocommit
+    _check(connection)
+    autocommit, threshold = connection.autocommit, connection.prepare_threshold
+    connection.prepare_threshold = None
     await connection.set_autocommit(True)
     try:
         yield connection
     finally:
+        connection.prepare_threshold = threshold
         if _is_usable(connection):
-            await connection.set_autocommit(was)
+            await connection.set_autocommit(autocommit)
 
 
-def _check_idle(connection: Either) -> None:
+def _check(connection: Either) -> None:
+    """Refuse a connection that nothing can be asked on. Raises `StoreError`."""
     if connection.closed:
         raise StoreError("the connection that was given for it is closed; give a URL, a pool, or a factory")
     if connection.info.transaction_status is not TransactionStatus.IDLE:
@@ -291,7 +354,10 @@ def _check_idle(connection: Either) -> None:
             "the connection that was given for it is in the middle of a transaction, and would show an old state: "
             "commit first, or give a URL"
         )
+    if connection.info.encoding != "utf-8":
+        raise StoreError("the connection that was given for it has another client_encoding than UTF8; set that")
 
 
 def _place(connection: Either) -> Place:
-    return connection.info.host, connection.info.port, connection.info.dbname
+    """Which database it is, and by its options which schema."""
+    return connection.info.host, connection.info.port, connection.info.dbname, connection.info.options

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from psycopg import Error, InterfaceError, OperationalError, errors
+from psycopg import DataError, Error, InterfaceError, OperationalError, errors
 
 from guardrail.errors import StoreError
+from guardrail.stores.sources import told
 
 _VALUES = ("22", "23", "P0")
 """Classes of errors whose messages quote values."""
@@ -15,23 +16,32 @@ def is_away(error: Exception) -> bool:
     return isinstance(error, InterfaceError | OperationalError) and error.sqlstate in (None, "57P01", "57P02", "57P03")
 
 
+def is_unreadable(error: Exception) -> bool:
+    """Whether it is a value of the answer that psycopg could not make anything of."""
+    return isinstance(error, DataError) and error.sqlstate is None
+
+
 def reason(error: Exception) -> str:
     """What went wrong and what to do."""
     match error:
-        case TimeoutError() | errors.QueryCanceled() | errors.LockNotAvailable():
+        case errors.LockNotAvailable():
+            return "another's lock on it was held for longer than the store's timeout"
+        case TimeoutError() | errors.QueryCanceled():
             return "it took longer than the store's timeout; narrow the question, or raise the timeout"
         case errors.InsufficientPrivilege():
             return f"{_said(error)}: grant SELECT to the store's role"
         case errors.InvalidPassword() | errors.InvalidAuthorizationSpecification():
             return f"its role was not let in ({error.sqlstate}): check the store's URL and its credentials"
-        case Error(sqlstate=None):
+        case OperationalError(sqlstate=None) | InterfaceError(sqlstate=None):
             return f"it cannot be reached: {_first_line(error)}"
+        case Error(sqlstate=None) | UnicodeError():
+            return f"a name or a value in it cannot be written or read ({type(error).__name__})"
         case Error():
             return _said(error)
         case StoreError():
             return str(error)
         case _:
-            return f"{type(error).__name__}: {error}"
+            return told(error)
 
 
 def _said(error: Error) -> str:

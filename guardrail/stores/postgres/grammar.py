@@ -12,37 +12,55 @@ from guardrail.stores.looks import Described, Result, Scope, Statement, Take
 from guardrail.stores.postgres.types import Column, quoted, quoted_table
 from guardrail.stores.store import Ask
 
-BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_DEFAULT_PATH: Final = "SET LOCAL search_path TO DEFAULT"
-_SETTINGS: Final = """
-    SELECT set_config('search_path', concat_ws(', ', 'pg_catalog', nullif(current_setting('search_path'), ''), 'pg_temp'), true),
-           set_config('statement_timeout', $1, true), set_config('lock_timeout', $1, true),
-           set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO', true),
-           set_config('IntervalStyle', 'postgres', true), set_config('bytea_output', 'hex', true),
-           set_config('extra_float_digits', '1', true), set_config('standard_conforming_strings', 'on', true)
+_BEGIN: Final = Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+_AS_OPENED: Final = (
+    Statement("SET LOCAL SESSION AUTHORIZATION DEFAULT"),
+    Statement("SET LOCAL search_path TO DEFAULT"),
+)
+_SETTINGS: Final = Statement("""
+    SELECT pg_catalog.set_config('search_path', pg_catalog.concat_ws(
+               ', ', 'pg_catalog', nullif(pg_catalog.current_setting('search_path'), ''), 'pg_temp'), true),
+           pg_catalog.set_config('TimeZone', 'UTC', true), pg_catalog.set_config('DateStyle', 'ISO', true),
+           pg_catalog.set_config('IntervalStyle', 'postgres', true), pg_catalog.set_config('bytea_output', 'hex', true),
+           pg_catalog.set_config('extra_float_digits', '1', true),
+           pg_catalog.set_config('standard_conforming_strings', 'on', true),
+           pg_catalog.set_config('row_security', 'on', true), pg_catalog.set_config('transform_null_equals', 'off', true)
+""")
+_LIMITS: Final = """
+    SELECT pg_catalog.set_config('statement_timeout', $1, true), pg_catalog.set_config('lock_timeout', $2, true)
 """
 _NAMES: Final = """
-    SELECT c.relname::text FROM pg_class c
-    WHERE c.relkind IN ('r', 'p', 'f') AND c.relnamespace <> 'pg_catalog'::regnamespace AND NOT c.relispartition AND c.relpersistence <> 't'
-      AND c.relnamespace = ANY (current_schemas(false)::regnamespace[]) AND pg_table_is_visible(c.oid)
+    SELECT CASE WHEN c.relname ~ '[."]' THEN quote_ident(c.relname) ELSE c.relname END
+    FROM pg_class c
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p', 'f') AND NOT c.relispartition AND c.relpersistence <> 't'
+      AND n.nspname <> 'pg_catalog' AND n.nspname = ANY (current_schemas(false)) AND pg_table_is_visible(c.oid)
       AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
     ORDER BY 1
 """
 _COLUMNS: Final = """
     SELECT a.attname::text, b.oid::int8, CASE WHEN b.typcategory = 'A' AND b.typelem <> 0 THEN 'A' WHEN b.typtype = 'c' THEN 'C' ELSE '' END,
-           format_type(a.atttypid, NULL),
-           a.atthasdef OR a.attidentity <> '' OR a.attgenerated <> '', row_security_active(c.oid)
+           format_type(b.oid, -1),
+           a.atthasdef OR a.attidentity <> '' OR a.attgenerated <> '' OR t.typdefault IS NOT NULL, row_security_active(c.oid)
     FROM pg_class c
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
     JOIN pg_type t ON t.oid = a.atttypid
-    JOIN pg_type b ON b.oid = CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.oid END
+    JOIN LATERAL (
+        WITH RECURSIVE base AS (
+            SELECT t.oid, t.typtype, t.typbasetype, t.typcategory, t.typelem
+            UNION ALL
+            SELECT n.oid, n.typtype, n.typbasetype, n.typcategory, n.typelem
+            FROM base JOIN pg_type n ON n.oid = base.typbasetype WHERE base.typtype = 'd'
+        )
+        SELECT * FROM base WHERE typtype <> 'd'
+    ) b ON true
     WHERE c.oid = to_regclass($1) AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
     ORDER BY a.attnum
 """
 _KEYS: Final = """
-    SELECT array_agg(a.attname::text ORDER BY k.place)
+    SELECT pg_catalog.array_agg(a.attname::text ORDER BY k.place)
     FROM pg_index i
-    CROSS JOIN unnest(i.indkey::int2[]) WITH ORDINALITY AS k (number, place)
+    CROSS JOIN pg_catalog.unnest(i.indkey::int2[]) WITH ORDINALITY AS k (number, place)
     JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
     WHERE i.indrelid = to_regclass($1) AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
       AND k.place <= i.indnkeyatts
@@ -54,32 +72,37 @@ _KEYS: Final = """
 """The primary key, else the shortest unique index over columns that are never null."""
 
 
-def opening(timeout: float) -> tuple[Statement, ...]:
+_SEED: Final = 1_735_746_930
+"""What hashes begin with; with 0, a null would have the hash of a float that is 0, and with 1 that of a numeric 0."""
+
+
+def opening(own: bool) -> tuple[Statement, ...]:
     """What every look begins with: a snapshot, and settings that a session of another's may have changed.
 
     Names mean the server's own objects first and a session's temporary tables last. A pooler may hand out a session
-    whose path somebody has set, so its default is taken. After the first query the transaction cannot be made a
-    writing one any more.
+    whose role and path somebody has set: where the store opened the connection, what they are by default is taken. Of
+    a connection of the user's, they are what was set. After the first query the transaction cannot be made a writing
+    one any more.
     """
-    return (
-        Statement(BEGIN),
-        Statement(_DEFAULT_PATH),
-        Statement(_SETTINGS, (f"{max(1, round(timeout * 1000))}ms",)),
-    )
+    return (_BEGIN, *(_AS_OPENED if own else ()), _SETTINGS)
+
+
+def limit(seconds: float) -> Statement:
+    """What limits the following statements to so many seconds each; a lock is waited for a little shorter."""
+    most, held = (f"{max(1, round(seconds * share * 1000))}ms" for share in (1, 0.9))
+    return Statement(_LIMITS, (most, held))
 
 
 class PostgresGrammar:
-    """Statements of a look; see `Grammar`. `version` is the server's, such as 150004."""
+    """Statements of a look; see `Grammar`."""
 
     dialect: Dialect = "postgres"
     server = "PostgreSQL"
 
-    def __init__(self, version: int) -> None:
-        self._hash = "hash_record_extended(ROW({}), 0)" if version >= 140_000 else "hashtextextended(ROW({})::text, 0)"
-
     def ask(self, question: Ask, most: int) -> Statement:
         """See `Grammar`."""
-        return Statement(question.query.rendered, bind_in_order(question.query, question.values), most)
+        sql = f"SELECT * FROM ({question.query.rendered}) AS asked LIMIT {most + 1:d}"
+        return Statement(sql, bind_in_order(question.query, question.values), most)
 
     def names(self) -> Statement:
         """See `Grammar`: the tables that the search path shows, without partitions and what extensions brought."""
@@ -104,8 +127,9 @@ class PostgresGrammar:
         return Statement(f"SELECT count(*) FROM (SELECT FROM {quoted_table(table)} LIMIT {most:d}) AS counted")
 
     def hash(self, columns: Sequence[looks.Column]) -> str:
-        """See `Grammar`: eight bytes, of the row's parts before version 14, of its text."""
-        return f"int8send({self._hash.format(', '.join(column.hashed for column in columns))})"
+        """See `Grammar`: eight bytes, of the row's values; servers before version 14 have no such function."""
+        hashed = ", ".join(column.hashed for column in columns)
+        return f"pg_catalog.int8send(pg_catalog.hash_record_extended(ROW({hashed}), {_SEED}::int8))"
 
     def select(self, read: Sequence[str], scope: Scope, most: int, take: Take | None = None) -> Statement:
         """See `Grammar`."""
@@ -117,9 +141,9 @@ class PostgresGrammar:
         for column, value in scope.key:
             if value is None:
                 conditions.append(f"{quoted(column.name)} IS NULL")
-                continue
-            values.append(value)
-            conditions.append(f"{quoted(column.name)} = CAST(${len(values)} AS {cast('Column', column).spelled})")
+            else:
+                values.append(value)
+                conditions.append(cast("Column", column).condition(f"${len(values)}"))
         sql = f"SELECT {', '.join(read)} FROM {quoted_table(scope.table)}"
         if conditions:
             sql += f" WHERE {' AND '.join(conditions)}"

@@ -8,14 +8,16 @@ from typing import Final
 from guardrail.query.proof import Query
 from guardrail.stores.store import Ask
 
-# The last record that is written may not be flushed yet, and its change is seen all the same: so where the next one
-# goes is asked for.
+# Changes of an asynchronous commit are seen before they are flushed, so where the next record goes is asked for. A read
+# may also write to the log, and on a quiet server that is not flushed for seconds; so it also is enough when a replica
+# has ended every transaction that had ended on the primary.
 _PRIMARY: Final = """
     SELECT pg_is_in_recovery() AS is_replica,
-           CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_insert_lsn()::text END AS position
+           CASE WHEN NOT pg_is_in_recovery() THEN concat(pg_current_wal_insert_lsn(), ' ', pg_snapshot_xmax(pg_current_snapshot())) END AS position
 """
 _REACHED: Final = """
-    SELECT pg_is_in_recovery() AS is_replica, pg_last_wal_replay_lsn() >= CAST($1 AS pg_lsn) AS reached
+    SELECT pg_is_in_recovery() AS is_replica,
+           pg_last_wal_replay_lsn() >= CAST($1 AS pg_lsn) OR pg_snapshot_xmin(pg_current_snapshot()) >= CAST($2 AS xid8) AS reached
 """
 _PAGE: Final = 8192
 _HEADERS: Final = (24, 40)
@@ -33,7 +35,9 @@ class PostgresPositions:
 
     def reached(self, position: str) -> Ask:
         """See `Positions`."""
-        return Ask(Query(_REACHED, "postgres", _REACHED, ("position",), ()), {"position": ended(position)})
+        log, transaction = position.split()
+        values = {"log": ended(log), "transaction": transaction}
+        return Ask(Query(_REACHED, "postgres", _REACHED, tuple(values), ()), values)
 
 
 def ended(position: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from guardrail.errors import StoreError
 from guardrail.pictures import Rows, Table, Unanswered
@@ -15,19 +15,22 @@ if TYPE_CHECKING:
 
 # Not written by a user, so not proved: its functions tell of the server and are on no list.
 _ROLE: Final = """
-    SELECT current_user AS role, r.rolsuper AS is_super, pg_is_in_recovery() AS is_replica,
-           (SELECT string_agg(c.relname, ', ' ORDER BY c.relname) FROM pg_class c
-            WHERE c.relkind IN ('r', 'p') AND c.relnamespace = ANY (current_schemas(false)::regnamespace[])
-              AND c.relnamespace <> 'pg_catalog'::regnamespace
-              AND (has_table_privilege(c.oid, 'INSERT') OR has_table_privilege(c.oid, 'UPDATE')
-                   OR has_table_privilege(c.oid, 'DELETE') OR has_table_privilege(c.oid, 'TRUNCATE'))) AS writes,
-           (SELECT string_agg(c.relname, ', ' ORDER BY c.relname) FROM pg_class c
-            WHERE c.relkind IN ('r', 'p') AND c.relnamespace = ANY (current_schemas(false)::regnamespace[])
-              AND c.relnamespace <> 'pg_catalog'::regnamespace
-              AND NOT has_table_privilege(c.oid, 'SELECT')) AS unseen
-    FROM pg_roles r WHERE r.rolname = current_user
+    SELECT current_user AS role, r.rolsuper AS is_super, pg_is_in_recovery() AS is_replica, of_tables.*
+    FROM pg_roles r
+    CROSS JOIN (
+        SELECT array_agg(name) FILTER (WHERE has_any_column_privilege(id, 'INSERT, UPDATE') OR has_table_privilege(id, 'DELETE, TRUNCATE')) AS written,
+               array_agg(name) FILTER (WHERE NOT has_any_column_privilege(id, 'SELECT')) AS unseen
+        FROM (
+            SELECT c.oid AS id, c.relname::text AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
+              AND n.nspname <> 'pg_catalog' AND n.nspname = ANY (current_schemas(false))
+            ORDER BY 2
+        ) AS tables
+    ) AS of_tables
+    WHERE r.rolname = current_user
 """
 _QUESTION: Final = Ask(Query(_ROLE, "postgres", _ROLE, (), ()))
+_MOST_NAMED: Final = 5
 
 
 def remarks(store: Store) -> tuple[Remark, ...]:
@@ -43,20 +46,25 @@ def remarks(store: Store) -> tuple[Remark, ...]:
     return (*_of_role(store.name, answer.mappings()[0]), *_of_tables(store.name, tables))
 
 
-def _of_role(store: str, found: Mapping[str, object]) -> Iterator[Remark]:
+def _of_role(store: str, found: Mapping[str, Any]) -> Iterator[Remark]:
     role = found["role"]
     if found["is_super"]:
         text = f"its role {role} is a superuser, whom no right and no row-level security holds: give it one that may SELECT"
         yield Remark("warning", store, text)
-    elif found["writes"]:
-        yield Remark("warning", store, f"its role {role} may write {found['writes']}: give it one that may only SELECT")
+    elif found["written"]:
+        text = f"its role {role} may write {_named(found['written'])}: give it one that may only SELECT"
+        yield Remark("warning", store, text)
     if found["unseen"]:
-        yield Remark(
-            "warning", store, f"its role {role} may not read {found['unseen']}: GRANT SELECT, or do not watch it"
-        )
+        text = f"its role {role} may not read {_named(found['unseen'])}: GRANT SELECT, or do not watch it"
+        yield Remark("warning", store, text)
     if found["is_replica"]:
         text = "it is a replica, which may lag behind: name the primary as `url` and this as `replica`"
         yield Remark("warning", store, text)
+
+
+def _named(tables: Sequence[str]) -> str:
+    more = len(tables) - _MOST_NAMED
+    return ", ".join(tables[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _of_tables(store: str, tables: tuple[Table, ...]) -> Iterator[Remark]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
+from struct import Struct
 from typing import Final
 from uuid import UUID
 
@@ -26,9 +28,22 @@ _OIDS: Final[Mapping[int, ColumnKind]] = {
 }
 """Kinds by the oids of the types, which never change. Every other type is read as text, or as JSON if it has parts."""
 
-_CHAR, _JSON, _MONEY, _JSONB = 1042, 114, 790, 3802
-_READ_AS: Final = {_CHAR: "{}::text", _JSON: "{}::text", _JSONB: "{}::text", _MONEY: "{}::numeric"}
-_RANGES: Final = {21: 2**15, 23: 2**31, 20: 2**63, 26: 2**32}
+_JSON, _REAL, _MONEY, _CHAR, _TIMETZ, _JSONB = 114, 700, 790, 1042, 1266, 3802
+_READ_AS: Final = {
+    _CHAR: "{}::text",
+    _JSON: "{}::text",
+    _JSONB: "{}::text",
+    _MONEY: "{}::numeric",
+    _REAL: "{}::text::float8",  # 0.1, and not the double that is nearest to it
+}
+_HASHED_AS: Final = {_JSONB: "{0}, pg_catalog.jsonb_typeof({0})", _TIMETZ: "extract(epoch FROM {})"}
+"""Where it is not what is read: numbers in documents may be written in two ways, instants in two zones.
+
+An empty object and an empty list have the same hash.
+"""
+
+_COMPARED_AS: Final = {_MONEY: "numeric", _JSON: "text", _JSONB: "text"}
+_WHOLE: Final = {21: 2**15, 23: 2**31, 20: 2**63, 26: 2**32}
 """The first whole number that a type of them cannot hold."""
 
 
@@ -37,7 +52,7 @@ class Column:
     """A column as the catalog has it.
 
     `type` is the oid of its type, of its base type for a domain. `parts`: it is an array (`A`) or composite (`C`), else
-    empty. `spelled` is the type as SQL writes it. `generated`: the database may fill it by itself.
+    empty. `spelled` is that type as SQL writes it. `generated`: the database may fill it by itself.
     """
 
     name: str
@@ -53,34 +68,47 @@ class Column:
 
     @property
     def read(self) -> str:
-        """The expression by which it is read: as a type that every driver reads exactly, in text and binary form."""
+        """The expression by which it is read: as a type that psycopg reads exactly, in text and binary form."""
         name = quoted(self.name)
         if self.parts:
-            return f"{'array_to_json' if self.parts == 'A' else 'to_json'}({name})::text"
+            return f"pg_catalog.{'array_to_json' if self.parts == 'A' else 'to_json'}({name})::text"
         return _READ_AS.get(self.type, "{}" if self.type in _OIDS else "{}::text").format(name)
 
     @property
     def hashed(self) -> str:
-        """The expression that is hashed: one whose type has a hash, in which values that differ are not equal.
+        """What is hashed: of types that have a hash, and with values that are equal where the column's are.
 
-        Under some collations, texts are equal that differ; under "C" none are.
+        A document that is kept as text (`json`) is the exception: it differs when it is written in another way.
         """
-        if self.type == _JSONB and not self.parts:
-            return quoted(self.name)
-        return f'{self.read} COLLATE "C"' if self._is_read_as_text else self.read
-
-    @property
-    def _is_read_as_text(self) -> bool:
-        return bool(self.parts) or self.kind in ("text", "json")
+        if self.parts:
+            return f"{self.read}::jsonb"
+        if self.type in _HASHED_AS:
+            return _HASHED_AS[self.type].format(quoted(self.name))
+        # Under some collations texts are equal that differ; under this one none are.
+        return f'{self.read} COLLATE pg_catalog."C"' if self.kind in ("text", "json") else self.read
 
     def parameter(self, value: object) -> object | None:
-        """A value as a parameter of the column's type: text that the server reads. None: no row can have this value."""
+        """A value as the parameter of `condition`, which the server can read. None: no row can have this value."""
         if isinstance(value, bytes):
             return value if self.kind == "bytes" else None
-        text = _texts.get(self.kind, str)(value)
-        if text is not None and self.type in _RANGES and not -_RANGES[self.type] <= int(text) < _RANGES[self.type]:
+        text = _texts.get(self.kind, _text)(value)
+        if text is None:
             return None
-        return text
+        if self.kind == "bytes":
+            return text.encode()
+        if self.kind == "float":
+            return text if _fits(text, _SINGLE if self.type == _REAL else _DOUBLE) else None
+        return text if self.type not in _WHOLE or -_WHOLE[self.type] <= int(text) < _WHOLE[self.type] else None
+
+    def condition(self, parameter: str) -> str:
+        """That the column has the value of a parameter.
+
+        A text may be no value of a type that is not known here, so there it is compared with what is read.
+        """
+        compared_as = _COMPARED_AS.get(self.type) or ("text" if self.parts or self.type not in _OIDS else None)
+        if compared_as is not None:
+            return f"{self.read} OPERATOR(pg_catalog.=) CAST({parameter} AS {compared_as})"
+        return f"{quoted(self.name)} OPERATOR(pg_catalog.=) CAST({parameter} AS {self.spelled})"
 
 
 def quoted(name: str) -> str:
@@ -88,43 +116,92 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+_PART: Final = r'("(?:[^"]|"")+"|[^".][^.]*)'
+_NAME: Final = re.compile(rf"(?:{_PART}\.)?{_PART}")
+
+
 def quoted_table(name: str) -> str:
-    """A table's name, or `schema.table`, in double quotes."""
-    return ".".join(map(quoted, name.split(".", 1)))
+    """A table's name, or `schema.table`, in double quotes; a part with a dot or a quote in it has them already."""
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return quoted(name)
+    return ".".join(part if part.startswith('"') else quoted(part) for part in found.groups() if part)
 
 
-def _whole(value: object) -> str | None:
+def _decimal(value: object) -> Decimal | None:
     try:
-        number = Decimal(str(value))
-        return str(int(number)) if number == int(number) else None
+        return Decimal(int(value) if isinstance(value, bool) else str(value))
     except (ArithmeticError, ValueError):
         return None
 
 
-def _number(value: object) -> str | None:
-    try:
-        return str(Decimal(str(value)))
-    except ArithmeticError:
+def _whole(value: object) -> str | None:
+    number = _decimal(value)
+    if number is None or not number.is_finite() or abs(number) > 2**63 or number != int(number):
         return None
+    return str(int(number))
 
 
-def _reading(parse: Callable[[str], object], *types: type) -> Callable[[object], str | None]:
-    """Writes values of some types, and texts that can be read as one."""
+def _number(value: object) -> str | None:
+    """A number; one that is longer than numbers can be is none."""
+    number = _decimal(value)
+    if number is None or number.is_nan():
+        return None if number is None else "NaN"
+    lowest = number.as_tuple().exponent
+    return str(number) if isinstance(lowest, str) or (number.adjusted() < 131_072 and lowest > -16_384) else None
+
+
+_SINGLE: Final = Struct("!f")
+_DOUBLE: Final = Struct("!d")
+
+
+def _fits(text: str, form: Struct) -> bool:
+    """Whether a float holds a number: one that is too large, or smaller than the smallest above 0, the server refuses."""
+    try:
+        (held,) = form.unpack(form.pack(float(text)))
+    except OverflowError:
+        return False
+    return bool(held == 0) == (Decimal(text) == 0) and (abs(held) != float("inf") or "Inf" in text)
+
+
+_DAY: Final = r"-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?(\+00)?)?"
+_WRITTEN: Final = re.compile(rf"-?infinity|\d{{5,6}}{_DAY}|\d{{4,6}}{_DAY} BC|24:00:00([+-][\d:]+)?")
+"""What the server writes of a time that Python does not know."""
+
+
+def _time(parse: Callable[[str], date | time]) -> Callable[[object], str | None]:
+    """Writes a date or a time, or a text that says one."""
 
     def text(value: object) -> str | None:
-        if isinstance(value, types):
-            return str(value)
+        if isinstance(value, date | time):
+            return value.isoformat()
+        written = str(value)
         try:
-            parse(str(value))
+            return parse(written).isoformat()
         except ValueError:
-            return None
-        return str(value)
+            return written if _WRITTEN.fullmatch(written) else None
 
     return text
 
 
+def _uuid(value: object) -> str | None:
+    try:
+        return str(UUID(str(value)))
+    except ValueError:
+        return None
+
+
 def _truth(value: object) -> str | None:
     return {"true": "true", "1": "true", "false": "false", "0": "false"}.get(str(value).lower())
+
+
+def _text(value: object) -> str | None:
+    """A text that the server can hold."""
+    text = str(value)
+    try:
+        return None if b"\0" in text.encode() else text
+    except UnicodeEncodeError:  # half of a pair of surrogates
+        return None
 
 
 _texts: Final[Mapping[ColumnKind, Callable[[object], str | None]]] = {
@@ -132,8 +209,8 @@ _texts: Final[Mapping[ColumnKind, Callable[[object], str | None]]] = {
     "decimal": _number,
     "float": _number,
     "boolean": _truth,
-    "uuid": _reading(UUID, UUID),
-    "date": _reading(date.fromisoformat, date),
-    "time": _reading(time.fromisoformat, time),
-    "instant": _reading(datetime.fromisoformat, date),
+    "uuid": _uuid,
+    "date": _time(date.fromisoformat),
+    "time": _time(time.fromisoformat),
+    "instant": _time(datetime.fromisoformat),
 }
