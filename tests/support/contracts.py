@@ -1,4 +1,4 @@
-"""Contracts as data, with agents that fulfil or break them, played on a database of any kind.
+"""Contracts as data, with agents that fulfil or break them, played on stores of every kind.
 
 A case is a file of `tests/contracts/cases`:
 
@@ -7,6 +7,9 @@ A case is a file of `tests/contracts/cases`:
                     `write` are declared already
     inputs          those of the run
     timeout         the store's
+    resources       those of the store `shop` where it is an HTTP API; without them it is only played on databases. A
+                    `where` is left out of the contract then: the resource says which rows there are
+    desk            a second store, an HTTP API: its tables, rows and resources
     secrets         texts that no verdict may hold
     apart           whether each agent gets a database of its own, as what it does cannot be undone
     agents          by name, what an agent does and what is found then
@@ -17,19 +20,22 @@ the run:
     - update orders set note = 'x'                  a call of `write`, with a statement
     - ["insert into t values (?)", {decimal: 1}]    or with a statement and its values
     - {tool: pay, args: {id: 17}, does: [...], answers: {id: 3}}
+    - {desk: [...]}                                 a call of `write`, which writes to the second store
     - {later: [...]}                                written by somebody else, soon after the agent has ended
     - {held: update orders ...}                     begun by somebody else, and ended after the run
     - {gone: true}                                  the whole database is gone
 
 `findings` are lines of `kind place key column`; a warning's begins with `warning:`. The verdict follows from them, if
-none is named. They read alike on all databases; where they hold what a database says itself, `says` gives patterns that
-must be found in them instead. `lacks` names databases that cannot hold such a state, `unlike` those on which something
-else is found, each with the reason.
+none is named. They read alike on all stores; where they hold what a database says itself, `says` gives patterns that
+must be found in them instead. `lacks` names the kinds of stores that cannot hold such a state, `unlike` those on which
+something else is found, each with the reason.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -45,21 +51,17 @@ from pydantic import BaseModel, ConfigDict
 from ruamel.yaml import YAML
 
 from guardrail import CallRefused, Finding, Guard, Run, Verdict
-from support.databases import Database, Kind
+from support.databases import KINDS, Database, Kind, SqliteDatabase
+from support.rest import Rest
 
 CASES: Final = Path(__file__).parents[1] / "contracts" / "cases"
 
 Mode: TypeAlias = Literal["with", "async with"]
 
-_SETTING: Final = """\
-version: 1
-ledger: memory
-stores:
-  shop: {{url: "{url}", timeout: {timeout}}}
-tools:
-  find: {{effect: read}}
-  write: {{effect: write}}
-"""
+Place: TypeAlias = Literal["sqlite", "postgres", "mariadb", "http"]
+"""Where the store `shop` is."""
+
+_TOOLS: Final = {"find": {"effect": "read"}, "write": {"effect": "write"}}
 
 _TYPES: Final[Mapping[str, Callable[[Any], object]]] = {
     "decimal": lambda text: Decimal(str(text)),
@@ -86,6 +88,7 @@ class Step(_Model):
     args: Mapping[str, Any] = {}
     does: Sequence[Any] = ()
     answers: Any = {"ok": True}
+    desk: Sequence[Any] = ()
     later: Sequence[Any] = ()
     held: str | Mapping[Kind, str] = ""
     gone: bool = False
@@ -134,12 +137,20 @@ class Agent(Ending):
     inputs: Mapping[str, Any] = {}
     alternative: str | None = None
     refused: int = 0
-    lacks: Mapping[Kind, str] = {}
-    unlike: Mapping[Kind, Unlike] = {}
+    lacks: Mapping[Place, str] = {}
+    unlike: Mapping[Place, Unlike] = {}
 
-    def ending(self, kind: Kind) -> Ending:
-        """What is to be found on a database."""
-        return self.unlike.get(kind, self)
+    def ending(self, place: Place) -> Ending:
+        """What is to be found on a store of this kind."""
+        return self.unlike.get(place, self)
+
+
+class Desk(_Model):
+    """A second store, which is an HTTP API."""
+
+    tables: str
+    rows: str = ""
+    resources: Mapping[str, Any]
 
 
 class Case(_Model):
@@ -150,9 +161,16 @@ class Case(_Model):
     contract: str = ""
     inputs: Mapping[str, Any] = {}
     timeout: str = "30s"
+    resources: Mapping[str, Any] = {}
+    desk: Desk | None = None
     secrets: Sequence[str] = ()
     apart: bool = False
     agents: Mapping[str, Agent]
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The kinds of stores that it is played on."""
+        return (*KINDS, "http") if self.resources else KINDS
 
 
 @cache
@@ -191,33 +209,51 @@ def line_of(finding: Finding) -> str:
 
 
 class Scene:
-    """A case on a database: its tables, and a guard with its contract, or with another one."""
+    """A case on a store: its tables, and a guard with its contract, or with another one."""
 
-    def __init__(self, case: Case, database: Database, folder: Path, contract: str = "") -> None:
+    def __init__(self, case: Case, database: Database, folder: Path, place: Place, contract: str = "") -> None:
         self.database = database
+        self.desk = SqliteDatabase(folder / "desk.db")
         self._case = case
+        self._opening = ExitStack()
         database.script(case.tables)
-        (folder / "shop.yaml").write_text(_SETTING.format(url=database.url, timeout=case.timeout), "utf-8")
+        stores = {"shop": self._served(case.tables, database, case.resources) if place == "http" else {}}
+        stores["shop"] = {"url": database.url, **stores["shop"], "timeout": case.timeout}
+        if case.desk is not None:
+            self.desk.script(case.desk.tables)
+            stores["desk"] = self._served(case.desk.tables, self.desk, case.desk.resources)
+        setting = {"version": 1, "ledger": "memory", "stores": stores, "tools": _TOOLS}
+        (folder / "shop.yaml").write_text(json.dumps(setting), "utf-8")
+        written = contract or case.contract
+        if place == "http":
+            written = re.sub(r', where: "[^"]*"', "", written)
         path = folder / "guardrail.yaml"
-        path.write_text(f"include: [shop.yaml]\n{contract or case.contract}", "utf-8")
-        self._guard = Guard.load(path)
+        path.write_text(f"include: [shop.yaml]\n{written}", "utf-8")
+        self._guard = self._opening.enter_context(closing(Guard.load(path)))
         [self._task] = self._guard.configuration.tasks
 
+    def _served(self, tables: str, database: Database, resources: Mapping[str, Any]) -> dict[str, Any]:
+        """The declaration of a store that is an API over tables."""
+        assert isinstance(database, SqliteDatabase)
+        api = self._opening.enter_context(closing(Rest(database, _names(tables))))
+        whole = {table: {"get": f"/{table}", "rows": "/rows", **resource} for table, resource in resources.items()}
+        return {"url": api.url, "private": True, "resources": whole}
+
     def close(self) -> None:
-        self._guard.close()
+        self._opening.close()
 
     def set(self) -> None:
         """Let the tables hold the case's rows, and nothing else."""
-        created = [line.split()[2] for line in self._case.tables.splitlines() if line.startswith("create table")]
-        self.database.transact(*((f"delete from {table}",) for table in reversed(created)))
-        self.database.script(self._case.rows)
+        _set(self.database, self._case.tables, self._case.rows)
+        if self._case.desk is not None:
+            _set(self.desk, self._case.desk.tables, self._case.desk.rows)
 
     def play(self, agent: Agent, mode: Mode) -> Outcome:
         """What a run of the agent comes to, on the case's rows."""
         self.set()
         run = self._guard.run(self._task, inputs={**self._case.inputs, **agent.inputs})
         with ExitStack() as others:
-            playing = _Playing(self.database, run, others)
+            playing = _Playing(self, run, others)
             for step in agent.goes_before:
                 playing.happens(Step.of(step))
             if mode == "with":
@@ -228,12 +264,23 @@ class Scene:
         return Outcome(run.verdict, playing.refused)
 
 
+def _names(tables: str) -> list[str]:
+    """The tables that a script creates, as they are written there."""
+    return [line.split()[2] for line in tables.splitlines() if line.startswith("create table")]
+
+
+def _set(database: Database, tables: str, rows: str) -> None:
+    database.transact(*((f"delete from {table}",) for table in reversed(_names(tables))))
+    database.script(rows)
+
+
 class _Playing:
     """A run in which an agent is at work, and `others` until the run has ended."""
 
-    def __init__(self, database: Database, run: Run, others: ExitStack) -> None:
+    def __init__(self, scene: Scene, run: Run, others: ExitStack) -> None:
         self.refused = 0
-        self._database = database
+        self._database = scene.database
+        self._desk = scene.desk
         self._run = run
         self._others = others
 
@@ -257,11 +304,11 @@ class _Playing:
             session = self._others.enter_context(closing(self._database.connect()))
             session.execute(step.held if isinstance(step.held, str) else step.held[self._database.kind])
         elif step.later:
-            timer = threading.Timer(_LATER, self._write, [step.later])
+            timer = threading.Timer(_LATER, _write, [self._database, step.later])
             timer.start()
             self._others.callback(timer.join)
         else:
-            self._write(step.does)
+            _write(self._database, step.does)
 
     def _calls(self, agent: Agent) -> Iterator[Step]:
         """The agent's calls; other things happen between them."""
@@ -280,18 +327,20 @@ class _Playing:
 
     def _tool(self, step: Step) -> Callable[..., object]:
         def tool(**args: object) -> object:
-            self._write(step.does)
+            _write(self._database, step.does)
+            _write(self._desk, step.desk)
             return step.answers
 
         return tool
 
-    def _write(self, statements: Sequence[Any]) -> None:
-        written = [[statement] if isinstance(statement, str) else statement for statement in statements]
-        self._database.transact(*((statement, *map(_value, values)) for statement, *values in written))
-
 
 def _args(step: Step) -> Mapping[str, object]:
-    return step.args or {"statements": [str(statement) for statement in step.does]}
+    return step.args or {"statements": [str(statement) for statement in (*step.does, *step.desk)]}
+
+
+def _write(database: Database, statements: Sequence[Any]) -> None:
+    written = [[statement] if isinstance(statement, str) else statement for statement in statements]
+    database.transact(*((statement, *map(_value, values)) for statement, *values in written))
 
 
 def _value(raw: Any) -> object:
