@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from guardrail import Configuration, Guard, Verdict
 from guardrail.stores.store import tables_of
@@ -45,7 +46,7 @@ def test_an_owner_is_held_by_its_own_policies_only_where_they_are_forced(
     tables: Admin, see: See, postgres_url: str
 ) -> None:
     with role(tables, postgres_url) as url, closing(shop(url)) as store:
-        tables.execute(f"ALTER TABLE orders OWNER TO {psycopg.conninfo.conninfo_to_dict(url)['user']}".encode())
+        tables.execute(f"ALTER TABLE orders OWNER TO {conninfo_to_dict(url)['user']}".encode())
         assert taken(*see(store, [photo("orders")])).hides_rows is False
         tables.execute("ALTER TABLE orders FORCE ROW LEVEL SECURITY")
         assert taken(*see(store, [photo("orders")])).hides_rows is True
@@ -54,7 +55,7 @@ def test_an_owner_is_held_by_its_own_policies_only_where_they_are_forced(
 
 def judged(url: str, watch: str = "shop.orders") -> Verdict:
     """What a run comes to whose task must leave a table as it is."""
-    document = {
+    document: dict[str, object] = {
         "stores": {"shop": {"url": url, "timeout": "30s"}},
         "tasks": {"look": {"watch": {watch: {}}, "expect": "nothing"}},
         "ledger": "memory",
@@ -96,7 +97,7 @@ def test_a_column_that_the_role_may_not_read_can_be_ignored(tables: Admin, see: 
 def test_a_schema_that_the_role_may_not_use_is_told(tables: Admin, see: See, postgres_url: str) -> None:
     with role(tables, postgres_url, "SELECT ON orders") as url, closing(shop(url)) as store:
         [[schema]] = tables.execute("SELECT current_schema()").fetchall()
-        execute(tables, f"REVOKE USAGE ON SCHEMA {schema} FROM {psycopg.conninfo.conninfo_to_dict(url)['user']}")
+        execute(tables, f"REVOKE USAGE ON SCHEMA {schema} FROM {conninfo_to_dict(url)['user']}")
         picture, count = see(store, [photo("orders"), ask("SELECT count(*) FROM orders")])
         assert why(picture) == "there is no table orders"
         assert why(count) == 'relation "orders" does not exist'
@@ -113,7 +114,7 @@ def remarks(url: str, timeout: float = 30) -> set[tuple[str, str, str]]:
 
 def named(url: str) -> object:
     """The role of a URL."""
-    return psycopg.conninfo.conninfo_to_dict(url)["user"]
+    return conninfo_to_dict(url)["user"]
 
 
 def test_nothing_is_said_of_a_role_that_may_only_select(admin: Admin, postgres_url: str) -> None:
@@ -222,6 +223,9 @@ def test_doctor_finds_tables_of_other_schemas(
 
 
 def test_a_role_may_look_at_what_its_groups_may(tables: Admin, see: See, postgres_url: str) -> None:
-    with role(tables, postgres_url, "SELECT ON plain") as group, role(tables, postgres_url, str(named(group))) as url:
-        with closing(shop(url)) as store:
-            assert only(*see(store, [ask("SELECT count(*) FROM plain")])) == 0
+    with (
+        role(tables, postgres_url, "SELECT ON plain") as group,
+        role(tables, postgres_url, str(named(group))) as url,
+        closing(shop(url)) as store,
+    ):
+        assert only(*see(store, [ask("SELECT count(*) FROM plain")])) == 0

@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pytest
@@ -146,7 +146,7 @@ def test_more_looks_than_connections_end_when_their_time_is_up(url: str, postgre
     store = shop(url, timeout=0.5)
     with psycopg.connect(postgres_url) as locking, ThreadPoolExecutor(3 * MOST) as pool:
         locking.execute("LOCK t")
-        said = {why(*answers) for answers in pool.map(lambda _: store.look([COUNT]), range(3 * MOST))}
+        said = {why(*answers) for answers in pool.map(store.look, [[COUNT]] * (3 * MOST))}
         locking.rollback()
     assert said <= {BUSY, reason(LockNotAvailable()), reason(TimeoutError())}
     assert only(*shop(url).look([COUNT])) == 3
@@ -201,7 +201,8 @@ def test_a_fork_leaves_the_kept_connections_to_the_parent(url: str) -> None:
 
 
 def test_a_connection_comes_back_as_it_was(url: str, admin: Admin) -> None:
-    with psycopg.connect(url, row_factory=dict_row, autocommit=False) as mine:
+    with psycopg.connect(url, autocommit=False) as mine:
+        mine.row_factory = cast("Any", dict_row)
         mine.isolation_level = IsolationLevel.SERIALIZABLE
         mine.read_only = False
         execute(mine, "SET TimeZone = 'Asia/Tokyo'; SET statement_timeout = '77s'; SET datestyle = 'German'")
@@ -265,7 +266,7 @@ def test_a_connection_that_cannot_be_used_is_told_with_advice(postgres_url: str)
 def test_a_connection_is_used_by_one_look_at_a_time(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as mine, ThreadPoolExecutor(20) as pool:
         store = shop(mine)
-        assert {only(*answers) for answers in pool.map(lambda _: store.look([COUNT]), range(40))} == {3}
+        assert {only(*answers) for answers in pool.map(store.look, [[COUNT]] * 40)} == {3}
 
 
 async def test_an_asynchronous_connection_is_awaited(postgres_url: str) -> None:
@@ -363,7 +364,7 @@ async def test_asynchronous_factories_are_awaited(url: str, admin: Admin) -> Non
 
     async with AsyncConnectionPool(url, min_size=1, open=False) as pool:
 
-        async def of_pool() -> AsyncConnectionPool:
+        async def of_pool() -> object:
             return pool
 
         for make in (of_url, promising, of_pool, lambda: pool):
@@ -469,7 +470,7 @@ def test_a_run_stays_with_the_database_that_it_began_with(postgres_url: str, see
 
 def guard(postgres_url: str, where: object) -> Guard:
     """A guard whose only task must leave the table as it is."""
-    document = {
+    document: dict[str, object] = {
         "stores": {"shop": {"url": postgres_url, "timeout": "30s"}},
         "tasks": {
             "look": {
