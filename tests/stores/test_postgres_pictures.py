@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -15,33 +14,32 @@ import pytest
 from guardrail.pictures import Picture, Tables
 from guardrail.query.proof import prove_condition
 from guardrail.stores.store import Store, Survey, tables_of
-from support.postgres_looks import See, execute, make_url, photo, shop, taken, why
+from support.postgres_looks import LOOSE, See, can, execute, make_url, photo, shop, taken, why
 
 Admin = psycopg.Connection[Any]
-See_picture = Callable[..., Picture]
+
+
+class Photographer:
+    """Takes a picture of one table, or says why there is none."""
+
+    def __init__(self, store: Store, see: See) -> None:
+        self._store = store
+        self._see = see
+
+    def __call__(self, table: str = "t", **asked: Any) -> Picture:
+        [answer] = self._see(self._store, [photo(table, **asked)])
+        return taken(answer)
+
+    def refused(self, table: str = "t", **asked: Any) -> str:
+        """Why there is no picture."""
+        [answer] = self._see(self._store, [photo(table, **asked)])
+        return why(answer)
 
 
 @pytest.fixture
-def picture(pg: Store, see: See) -> See_picture:
-    """Takes one picture."""
+def picture(pg: Store, see: See) -> Photographer:
+    return Photographer(pg, see)
 
-    def take(table: str = "t", **asked: Any) -> Picture:
-        return taken(see(pg, [photo(table, **asked)])[0])
-
-    return take
-
-
-@pytest.fixture
-def refusal(pg: Store, see: See) -> Callable[..., str]:
-    """Says why a picture cannot be taken."""
-
-    def refuse(table: str = "t", **asked: Any) -> str:
-        return why(see(pg, [photo(table, **asked)])[0])
-
-    return refuse
-
-
-Refusal = Callable[..., str]
 
 KEYS = """
 CREATE TABLE plain (id int PRIMARY KEY, a int);
@@ -100,18 +98,18 @@ def test_the_key_is_found_in_the_schema(pg: Store, see: See, admin: Admin) -> No
 
 
 @pytest.mark.parametrize("table", ["nullable", "partly", "expression", "heap", "child", "seen", "kept"])
-def test_what_has_no_key_needs_a_declared_one(admin: Admin, refusal: Refusal, table: str) -> None:
+def test_what_has_no_key_needs_a_declared_one(admin: Admin, picture: Photographer, table: str) -> None:
     execute(admin, KEYS)
-    assert refusal(table) == "nothing tells its rows apart; declare a key"
+    assert picture.refused(table) == "nothing tells its rows apart; declare a key"
 
 
-def test_a_declared_key_is_taken_over_the_schemas(admin: Admin, picture: See_picture) -> None:
+def test_a_declared_key_is_taken_over_the_schemas(admin: Admin, picture: Photographer) -> None:
     execute(admin, KEYS)
     admin.execute("INSERT INTO composite VALUES (1, 2, 3), (1, 3, 3 + 1), (2, NULL, 3)")
     assert picture("composite", key=("B",)).rows == {(2,): (2, 1, 3), (3,): (3, 1, 4), (None,): (None, 2, 3)}
 
 
-def test_views_partitions_and_children_are_looked_at(admin: Admin, picture: See_picture, refusal: Refusal) -> None:
+def test_views_partitions_and_children_are_looked_at(admin: Admin, picture: Photographer) -> None:
     execute(admin, KEYS)
     admin.execute("INSERT INTO plain VALUES (1, 2); REFRESH MATERIALIZED VIEW kept")
     admin.execute(
@@ -123,27 +121,27 @@ def test_views_partitions_and_children_are_looked_at(admin: Admin, picture: See_
     assert picture("parted_us").rows == {(1, "us"): (1, "us", 20)}
     assert picture("parent").rows == {(1,): (1, 1), (2,): (2, 2)}
     admin.execute("INSERT INTO child VALUES (1, 1, 1)")
-    assert "the key (id) is not unique" in refusal("parent")
+    assert "the key (id) is not unique" in picture.refused("parent")
 
 
 @pytest.mark.parametrize("hashed", [False, True])
-def test_a_key_that_is_not_unique_is_refused_by_name(admin: Admin, refusal: Refusal, hashed: bool) -> None:
+def test_a_key_that_is_not_unique_is_refused_by_name(admin: Admin, picture: Photographer, hashed: bool) -> None:
     admin.execute("CREATE TABLE t (a int, b int); INSERT INTO t VALUES (1, 2), (1, 2), (1, 3), (2, 2)")
-    assert refusal(key=("a", "b"), hashed=hashed).startswith(
+    assert picture.refused(key=("a", "b"), hashed=hashed).startswith(
         "the key (a, b) is not unique: 1 of 4 rows have the key of"
     )
-    assert refusal(key=("a",), hashed=hashed).startswith("the key (a) is not unique: 2 of 4 rows")
+    assert picture.refused(key=("a",), hashed=hashed).startswith("the key (a) is not unique: 2 of 4 rows")
 
 
-def test_wrong_names_are_told_with_the_right_ones(admin: Admin, refusal: Refusal) -> None:
+def test_wrong_names_are_told_with_the_right_ones(admin: Admin, picture: Photographer) -> None:
     admin.execute("CREATE TABLE orders (id int PRIMARY KEY, status text)")
-    assert refusal("order") == "there is no table order; did you mean orders?"
-    assert refusal("zzz") == "there is no table zzz"
-    assert refusal("orders", key=("ids",)) == "the key names ids; its columns are id, status"
-    assert refusal("orders", ignore=frozenset({"stats"})) == "`ignore` names stats; its columns are id, status"
-    assert refusal("orders", ignore=frozenset({"id"})) == "id is part of the key and cannot be ignored"
-    assert refusal("orders", where=prove_condition("nope = 1", "postgres")) == 'column "nope" does not exist'
-    assert refusal("orders", pinned=((1, 2),), hashed=True) == "the pinned key (1, 2) does not fit the key (id)"
+    assert picture.refused("order") == "there is no table order; did you mean orders?"
+    assert picture.refused("zzz") == "there is no table zzz"
+    assert picture.refused("orders", key=("ids",)) == "the key names ids; its columns are id, status"
+    assert picture.refused("orders", ignore=frozenset({"stats"})) == "`ignore` names stats; its columns are id, status"
+    assert picture.refused("orders", ignore=frozenset({"id"})) == "id is part of the key and cannot be ignored"
+    assert picture.refused("orders", where=prove_condition("nope = 1", "postgres")) == 'column "nope" does not exist'
+    assert picture.refused("orders", pinned=((1, 2),), hashed=True) == "the pinned key (1, 2) does not fit the key (id)"
 
 
 ODD = [
@@ -185,21 +183,17 @@ def test_odd_names_are_looked_at(pg: Store, see: See, admin: Admin, name: str) -
     assert [taken(answer).kinds for answer in answers] == [{name: "integer", "other": "text"}] * 2
 
 
-def test_letters_case_matters_only_where_names_differ_by_nothing_else(
-    admin: Admin, picture: See_picture, refusal: Refusal
-) -> None:
+def test_letters_case_matters_only_where_names_differ_by_nothing_else(admin: Admin, picture: Photographer) -> None:
     execute(admin, "CREATE TABLE orders (id int PRIMARY KEY, \"Status\" text); INSERT INTO orders VALUES (1, 'paid')")
     assert picture("ORDERS", ignore=frozenset({"status"})).rows == {(1,): (1,)}
     execute(admin, 'CREATE TABLE "Orders" (id int PRIMARY KEY); CREATE TABLE t ("A" int PRIMARY KEY, a int)')
     assert picture("Orders").rows == {}
     assert picture("orders").size == 1
-    assert refusal("ORDERS").startswith("there is no table ORDERS")
+    assert picture.refused("ORDERS").startswith("there is no table ORDERS")
     assert picture("t").columns == ("A", "a")
 
 
-def test_a_table_of_another_schema_is_named_with_it(
-    admin: Admin, picture: See_picture, refusal: Refusal, pg: Store
-) -> None:
+def test_a_table_of_another_schema_is_named_with_it(admin: Admin, picture: Photographer, pg: Store) -> None:
     [[schema]] = admin.execute("SELECT current_schema()").fetchall()
     other = f"{schema}.Sales x"
     execute(admin, f'CREATE SCHEMA "{other}"')
@@ -208,7 +202,7 @@ def test_a_table_of_another_schema_is_named_with_it(
         execute(admin, f'CREATE TABLE "{other}"."a.b" (id int PRIMARY KEY); CREATE TABLE orders (id int PRIMARY KEY)')
         assert picture(f'"{other}".orders').size == 1
         assert picture(f'"{other}"."a.b"').size == picture("orders").size == picture(f"{schema}.orders").size == 0
-        assert "there is no table" in refusal(f"{other}.orders")
+        assert "there is no table" in picture.refused(f"{other}.orders")
         assert [table.name for table in tables_of(pg)] == ["orders"]
     finally:
         execute(admin, f'DROP SCHEMA "{other}" CASCADE')
@@ -244,7 +238,7 @@ def numbers(admin: Admin, most: int) -> None:
     admin.execute("INSERT INTO t SELECT n, 'v' || n FROM generate_series(1, %s) AS s (n)", [most])
 
 
-def test_the_size_decides_between_whole_rows_and_hashes(admin: Admin, picture: See_picture) -> None:
+def test_the_size_decides_between_whole_rows_and_hashes(admin: Admin, picture: Photographer) -> None:
     numbers(admin, 2_500)
     whole = picture(whole_rows=2_500)
     assert (whole.hashes, len(whole.rows)) == (None, 2_500)
@@ -256,16 +250,16 @@ def test_the_size_decides_between_whole_rows_and_hashes(admin: Admin, picture: S
 
 @pytest.mark.parametrize("asked", [{}, {"hashed": True}, {"hashed": False}, {"whole_rows": 10}])
 def test_a_table_above_the_cap_is_refused_with_what_to_do(
-    admin: Admin, picture: See_picture, refusal: Refusal, asked: dict[str, Any]
+    admin: Admin, picture: Photographer, asked: dict[str, Any]
 ) -> None:
     numbers(admin, 2_001)
     why_not = "it has more than 2,000 rows in scope; narrow it with `where`, or raise `most_rows`"
-    assert refusal(most_rows=2_000, **asked) == why_not
+    assert picture.refused(most_rows=2_000, **asked) == why_not
     assert picture(most_rows=2_001, **asked).size == 2_001
     assert picture(most_rows=2_000, where=prove_condition("id <= 2000", "postgres"), **asked).size == 2_000
 
 
-def test_an_ignored_column_is_not_even_read(admin: Admin, picture: See_picture) -> None:
+def test_an_ignored_column_is_not_even_read(admin: Admin, picture: Photographer) -> None:
     admin.execute("CREATE TABLE t (id int PRIMARY KEY, a int, bad int); INSERT INTO t VALUES (1, 2, 3)")
     before = picture(hashed=True, ignore=frozenset({"bad"}))
     admin.execute("UPDATE t SET bad = 4")
@@ -276,7 +270,7 @@ def test_an_ignored_column_is_not_even_read(admin: Admin, picture: See_picture) 
     assert picture(hashed=True, ignore=frozenset({"bad"})) != before
 
 
-def test_an_empty_table_has_a_picture(admin: Admin, picture: See_picture) -> None:
+def test_an_empty_table_has_a_picture(admin: Admin, picture: Photographer) -> None:
     admin.execute("CREATE TABLE t (id int PRIMARY KEY)")
     assert picture().size == picture(hashed=True).size == 0
     assert picture(hashed=True, pinned=((1,),)).rows == {}
@@ -348,7 +342,7 @@ PINNED: list[tuple[str, str, list[object], list[object]]] = [
     ("spelled", "written", "forms", "others"), PINNED, ids=[f"{row[0]} {row[1]}" for row in PINNED]
 )
 def test_pinned_keys_are_found_in_every_form(
-    admin: Admin, picture: See_picture, spelled: str, written: str, forms: list[object], others: list[object]
+    admin: Admin, picture: Photographer, spelled: str, written: str, forms: list[object], others: list[object]
 ) -> None:
     execute(
         admin,
@@ -365,7 +359,7 @@ def test_pinned_keys_are_found_in_every_form(
     assert list(picture(key=("id",), hashed=True, pinned=(*pinned, key)).rows) == [key], "as it was read"
 
 
-def test_pinned_keys_may_be_composite_and_null(admin: Admin, picture: See_picture) -> None:
+def test_pinned_keys_may_be_composite_and_null(admin: Admin, picture: Photographer) -> None:
     admin.execute("CREATE TABLE t (a text, b int, c date, v int)")
     admin.execute("INSERT INTO t VALUES ('x', NULL, '2024-01-31', 1), ('x', 2, '2024-01-31', 2), (NULL, NULL, NULL, 3)")
     asked: dict[str, Any] = {"key": ("a", "b", "c"), "hashed": True}
@@ -384,11 +378,10 @@ def test_pinned_keys_may_be_composite_and_null(admin: Admin, picture: See_pictur
 
 
 def test_a_pinned_text_is_found_under_a_collation_for_which_others_are_equal(
-    admin: Admin, picture: See_picture
+    admin: Admin, picture: Photographer
 ) -> None:
-    if not admin.execute("SELECT 1 FROM pg_collation WHERE collprovider = 'i'").fetchone():
-        pytest.skip("the server has no ICU collations")
-    execute(admin, "CREATE COLLATION loose (PROVIDER = icu, LOCALE = 'und-u-ks-level2', DETERMINISTIC = false)")
+    if not can(admin, LOOSE):
+        pytest.skip("the server was built without ICU")
     execute(admin, "CREATE TABLE t (id text COLLATE loose, v int); INSERT INTO t VALUES ('a', 1), ('A', 2)")
     found = picture(key=("id",), hashed=True, pinned=(("a",),))
     assert found.rows[("a",)] == ("a", 1)

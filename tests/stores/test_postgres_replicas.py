@@ -170,7 +170,7 @@ def test_a_primary_or_a_replica_that_is_away_is_told(pair: Pair, agent: psycopg.
 
 
 def guard(pair: Pair, timeout: str) -> Guard:
-    document: dict[str, Any] = {
+    document: dict[str, object] = {
         "stores": {"shop": {"url": pair.primary.url, "replica": pair.standby.url, "timeout": timeout}},
         "tasks": {"add": {"watch": {"shop.t": {}}, "expect": [{"inserted": "shop.t", "values": {"id": 2}}]}},
         "ledger": "memory",

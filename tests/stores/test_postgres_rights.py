@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 from guardrail import Configuration, Guard, Verdict
 from guardrail.stores.store import tables_of
 from support.command_line import command
-from support.postgres_looks import See, ask, execute, make_url, only, photo, role, shop, taken, why
+from support.postgres_looks import See, ask, execute, make_url, only, photo, role, shop, taken, unproved, why
 from support.postgres_servers import free_port
 
 Admin = psycopg.Connection[Any]
@@ -55,7 +55,7 @@ def test_an_owner_is_held_by_its_own_policies_only_where_they_are_forced(
 
 def judged(url: str, watch: str = "shop.orders") -> Verdict:
     """What a run comes to whose task must leave a table as it is."""
-    document: dict[str, Any] = {
+    document: dict[str, object] = {
         "stores": {"shop": {"url": url, "timeout": "30s"}},
         "tasks": {"look": {"watch": {watch: {}}, "expect": "nothing"}},
         "ledger": "memory",
@@ -220,6 +220,18 @@ def test_doctor_finds_tables_of_other_schemas(
         f"{watched}.heap": "nothing tells its rows apart: declare a key",
         f"{watched}.missing": "there is no table s_sales.missing in shop (did you mean `s_sales.orders`?)",
     }
+
+
+def test_the_role_that_a_url_names_is_the_one_that_looks(tables: Admin, see: See, postgres_url: str) -> None:
+    who = unproved("SELECT current_user::text")
+    with role(tables, postgres_url, "SELECT ON orders") as other, role(tables, postgres_url, str(named(other))) as url:
+        options = f"{conninfo_to_dict(url)['options']} -crole={named(other)}"
+        with closing(shop(make_url(url, options=options))) as by_option, closing(shop(url)) as plain:
+            assert only(*see(by_option, [who])) == named(other)
+            assert only(*see(plain, [who])) == named(url)
+        with psycopg.connect(url, autocommit=True) as mine:
+            execute(mine, f"SET ROLE {named(other)}")
+            assert only(*shop(mine).look([who])) == named(other)
 
 
 def test_a_role_may_look_at_what_its_groups_may(tables: Admin, see: See, postgres_url: str) -> None:

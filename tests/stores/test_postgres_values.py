@@ -21,7 +21,7 @@ from psycopg.types.numeric import FloatLoader
 from guardrail.pictures import ColumnKind, Key, Picture
 from guardrail.state.comparison import Comparison
 from guardrail.stores.store import Store
-from support.postgres_looks import See, ask, execute, photo, rows, shop, taken
+from support.postgres_looks import LOOSE, See, ask, can, execute, photo, rows, shop, taken
 from support.servers import empty_postgres
 
 Admin = psycopg.Connection[Any]
@@ -64,7 +64,10 @@ VALUES: list[tuple[str, str, ColumnKind, object]] = [
     ("float8", "1.7976931348623157e308", "float", 1.7976931348623157e308),
     ("float8", "5e-324", "float", 5e-324),
     ("float8", "-Infinity", "float", -math.inf),
+    ("float8", "NaN", "float", math.nan),
+    ("float8", "-0", "float", -0.0),
     ("float4", "0.1", "float", 0.1),
+    ("numeric", "NaN", "decimal", D("NaN")),
     ("float4", "16777216", "float", 16777216.0),
     ("boolean", "true", "boolean", True),
     ("text", "ünï 😀 \t\n''\\ \u2028", "text", "ünï 😀 \t\n'\\ \u2028"),
@@ -137,7 +140,9 @@ def types(admin: Admin) -> Admin:
 
 def everything(admin: Admin) -> None:
     """A table with a column for each value."""
-    columns = ", ".join(f"c{n} {spelled}" for n, (spelled, *_) in enumerate(VALUES))
+    has_xml = can(admin, "SELECT '<a/>'::xml")
+    spelled = ["text" if name == "xml" and not has_xml else name for name, *_ in VALUES]
+    columns = ", ".join(f"c{n} {name}" for n, name in enumerate(spelled))
     execute(admin, f"CREATE TABLE t (id int PRIMARY KEY, {columns}); INSERT INTO t (id) VALUES (2)")
     values = ", ".join(f"$${written}$$" if "''" not in written else f"'{written}'" for _, written, *_ in VALUES)
     execute(admin, f"INSERT INTO t VALUES (1, {values})")
@@ -311,10 +316,11 @@ def anything(postgres_url: str) -> Generator[Anything]:
         execute(admin, TYPES)
         available = {name for (name,) in admin.execute("SELECT name FROM pg_available_extensions")}
         execute(admin, "CREATE EXTENSION citext" if "citext" in available else "CREATE DOMAIN citext AS text")
-        has_icu = admin.execute("SELECT 1 FROM pg_collation WHERE collprovider = 'i'").fetchone()
-        loose = "(PROVIDER = icu, LOCALE = 'und-u-ks-level2', DETERMINISTIC = false)" if has_icu else 'FROM "C"'
-        execute(admin, f"CREATE COLLATION loose {loose}")
-        columns = ", ".join(f"{name} {spelled}" for name, spelled in zip(NAMES, COLUMNS, strict=True))
+        if not can(admin, LOOSE):
+            execute(admin, 'CREATE COLLATION loose FROM "C"')
+        has_xml = can(admin, "SELECT '<a/>'::xml")
+        spelled = ["text" if name == "xml" and not has_xml else name for name in COLUMNS]
+        columns = ", ".join(f"{name} {type_}" for name, type_ in zip(NAMES, spelled, strict=True))
         execute(admin, f"CREATE TABLE t (id int PRIMARY KEY, {columns})")
         yield Anything(store, admin)
 

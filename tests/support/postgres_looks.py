@@ -98,6 +98,19 @@ def make_url(url: str, **changed: Any) -> str:
     return f"postgresql://?{'&'.join(f'{name}={quote(str(value))}' for name, value in settings)}"
 
 
+def can(connection: psycopg.Connection[Any], sql: str) -> bool:
+    """Whether the server was built with what a statement needs; if so it is done."""
+    try:
+        execute(connection, sql)
+    except psycopg.errors.FeatureNotSupported:
+        return False
+    return True
+
+
+LOOSE = "CREATE COLLATION loose (PROVIDER = icu, LOCALE = 'und-u-ks-level2', DETERMINISTIC = false)"
+"""A collation for which texts are equal that differ by the case of letters."""
+
+
 def execute(connection: psycopg.Connection[Any], sql: str) -> psycopg.Cursor[Any]:
     """Execute a text that the test made, which may be several statements."""
     return connection.execute(sql.encode())

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypedDict
 
 import psycopg
 import pytest
@@ -197,7 +197,8 @@ def run(name: str, *arguments: str) -> None:
 
 def started(command: Sequence[str], place: Path, log: Any) -> subprocess.Popen[Any]:
     """A process of a server's, out of reach of what is typed at the tests' terminal."""
-    return subprocess.Popen(command, cwd=place, stdout=log, stderr=log, start_new_session=True, **_as_user())
+    who = _as_user()
+    return subprocess.Popen(command, cwd=place, stdout=log, stderr=log, start_new_session=True, text=False, **who)
 
 
 @cache
@@ -227,9 +228,19 @@ def missing(what: str) -> NoReturn:
     pytest.skip(f"needs {what}")
 
 
-def _as_user() -> dict[str, Any]:
+class _Who(TypedDict):
+    """As whom a process runs; None: as the tests."""
+
+    user: int | None
+    group: int | None
+    extra_groups: list[int] | None
+
+
+def _as_user() -> _Who:
     user = _user()
-    return {} if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    if user is None:
+        return _Who(user=None, group=None, extra_groups=None)
+    return _Who(user=user.pw_uid, group=user.pw_gid, extra_groups=[])
 
 
 @cache

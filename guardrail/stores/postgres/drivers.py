@@ -14,7 +14,7 @@ from guardrail.stores.looks import Result, Statement
 from guardrail.stores.postgres.attempts import Attempt, Outcome, Together
 from guardrail.stores.postgres.values import AsyncExactCursor, ExactCursor, exact
 
-PORTION: Final = 1_000
+PORTION: Final = 500
 """How many rows are read at once; after some milliseconds of that others may go on."""
 
 _END: Final = b"ROLLBACK"

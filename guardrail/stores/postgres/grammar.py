@@ -13,10 +13,7 @@ from guardrail.stores.postgres.types import Column, quoted, quoted_table
 from guardrail.stores.store import Ask
 
 _BEGIN: Final = Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-_AS_OPENED: Final = (
-    Statement("SET LOCAL SESSION AUTHORIZATION DEFAULT"),
-    Statement("SET LOCAL search_path TO DEFAULT"),
-)
+_AS_OPENED: Final = (Statement("SET LOCAL role TO DEFAULT"), Statement("SET LOCAL search_path TO DEFAULT"))
 _SETTINGS: Final = Statement("""
     SELECT pg_catalog.set_config('search_path', pg_catalog.concat_ws(
                ', ', 'pg_catalog', nullif(pg_catalog.current_setting('search_path'), ''), 'pg_temp'), true),
