@@ -188,7 +188,7 @@ def databases(tmp_path_factory: pytest.TempPathFactory, postgres_folder: Path) -
 
 
 @given(stories(), watches, forms)
-@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_contract_judges_a_change_alike_on_every_database(
     databases: list[Database], story: Story, watch: dict[str, object], forms: dict[str, str]
 ) -> None:
