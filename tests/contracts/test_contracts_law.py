@@ -85,7 +85,7 @@ FORMS: dict[str, Form] = {
     "not": lambda value: {"not": {"equals": value}},
     "at_least": lambda value: {"at_least": value} if is_ordered(value) else {"equals": value},
     "at_most": lambda value: {"at_most": value} if is_ordered(value) else {"equals": value},
-    "unordered": lambda value: {"unordered": value} if isinstance(value, list) else {"equals": value},
+    "unordered": lambda value: {"unordered" if isinstance(value, list) else "equals": value},
     "json": lambda value: {"json": {"/a": {"any": True}}} if isinstance(value, dict) else {"equals": value},
     "text": lambda value: {"equals": str(value)} if is_ordered(value) else {"equals": value},
 }
@@ -112,7 +112,7 @@ def stories(draw: st.DrawFn) -> Story:
     return Story(before, planned, draw(altered(draw(st.sampled_from([before, planned, planned])))))
 
 
-watches = st.fixed_dictionaries(
+watches: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {},
     optional={
         "whole_rows": st.sampled_from([0, 1]),
