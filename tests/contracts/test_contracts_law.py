@@ -85,7 +85,7 @@ FORMS: dict[str, Form] = {
     "not": lambda value: {"not": {"equals": value}},
     "at_least": lambda value: {"at_least": value} if is_ordered(value) else {"equals": value},
     "at_most": lambda value: {"at_most": value} if is_ordered(value) else {"equals": value},
-    "unordered": lambda value: {"unordered" if isinstance(value, list) else "equals": value},
+    "unordered": lambda value: {"unordered" if is_list(value) else "equals": value},
     "json": lambda value: {"json": {"/a": {"any": True}}} if isinstance(value, dict) else {"equals": value},
     "text": lambda value: {"equals": str(value)} if is_ordered(value) else {"equals": value},
 }
@@ -94,6 +94,10 @@ FORMS: dict[str, Form] = {
 
 def is_ordered(value: object) -> bool:
     return isinstance(value, int | float | Decimal | datetime) and not isinstance(value, bool)
+
+
+def is_list(value: object) -> bool:
+    return isinstance(value, list)
 
 
 @dataclass(frozen=True)
