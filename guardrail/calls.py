@@ -58,6 +58,16 @@ Ending: TypeAlias = Returned | Raised
 
 
 @dataclass(frozen=True, slots=True)
+class Unmade:
+    """Returned in a tool's place: the framework did not call it, as there is none of that name or its arguments do not fit.
+
+    That is a mistake of the model's and no tool's no, so it holds nothing. `value` is what the framework tells the model.
+    """
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
 class Halted:
     """The caller gets the signal that the run is over; `cause` is the tool's own error, if that led to it."""
 

@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias, cast
 from guardrail.call.needs import NO_SCOPE, Execute, Need, Unheeded, Work
 from guardrail.call.preconditions import unmet
 from guardrail.call.steps import Step
-from guardrail.calls import Answer, Ending, Judgement, Raised, ToolCall
+from guardrail.calls import Answer, Ending, Judgement, Raised, Returned, ToolCall, Unmade
 from guardrail.errors import RunNotOpen
 from guardrail.judge.result import judge
 
@@ -56,6 +56,10 @@ class Conduct(Protocol):
         """Take the before-picture."""
         ...
 
+    def dismiss(self, step: Step, unmade: Unmade) -> Answer:
+        """Record that the framework did not make the call, and say what it told the model."""
+        ...
+
     def settle(self, step: Step, ending: Ending, judgement: Judgement) -> Answer:
         """Record what the call came to, decide, and say what its caller gets."""
         ...
@@ -95,6 +99,8 @@ def _steps(run: Conduct, step: Step) -> Flow:
         return run.refuse(step)
     step.executed = True
     step.ending = ending = cast("Ending", (yield Execute(step.trace, step)))
+    if isinstance(ending, Returned) and isinstance(ending.value, Unmade):
+        return run.dismiss(step, ending.value)
     judgement = judge(ending, step.effect, step.tool.results)
     if run.learn(step, ending, judgement):
         yield from run.picture()

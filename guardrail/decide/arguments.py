@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import cast
 
 # Names that say which entity is meant: `id`, `order_id`, `orderId`, `sku`, `email`, or the entity itself: `order`.
@@ -43,6 +43,11 @@ def changed(one: Mapping[str, object], other: Mapping[str, object]) -> list[str]
     """The names of the arguments that differ."""
     one, other = _opened(one), _opened(other)
     return [name for name in one.keys() | other.keys() if not _same(one.get(name), other.get(name))]
+
+
+def are_lacking(args: Mapping[str, object], names: Collection[str]) -> bool:
+    """Whether a call was made without any of these arguments."""
+    return _opened(args).keys().isdisjoint(names)
 
 
 def _opened(args: Mapping[str, object]) -> Mapping[str, object]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from guardrail.calls import Effect, Outcome, ToolCall
-from guardrail.decide.arguments import changed, identifiers, is_identifier, is_slip, value_of, without
+from guardrail.decide.arguments import are_lacking, changed, identifiers, is_identifier, is_slip, value_of, without
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,9 @@ def is_retry(hold: Hold, call: ToolCall) -> bool:
     """Whether a call tries a failed one again: the same tool with at most one argument changed.
 
     After "not found" the changed argument may be the identifier, unless the call is the next item of a
-    series; after a rejection or a failed precondition the call must be about the same entity. A write in
-    doubt is tried again only by the identical call of an idempotent tool.
+    series; after a rejection or a failed precondition the call must be about the same entity. A call that could not be
+    made as it was given may be completed by any number of arguments that it lacked. A write in doubt is tried again
+    only by the identical call of an idempotent tool.
     """
     if hold.tool != call.name:
         return False
@@ -43,7 +44,7 @@ def is_retry(hold: Hold, call: ToolCall) -> bool:
     if hold.outcome == "in_doubt":
         return hold.idempotent and not names
     if len(names) != 1:
-        return not names
+        return not names or (hold.outcome in ("error", "precondition_failed") and are_lacking(hold.args, names))
     name = names[0]
     if hold.series is not None and changed(hold.series, hold.args) == [name]:
         # The tool walks along this argument: another value is the next item, unless it is a slip mended.

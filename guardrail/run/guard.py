@@ -190,7 +190,7 @@ class Guard:
         That is the run of the context, else the only open run of this guard; without one the call
         raises `RunNotOpen` and the tool does not run.
         """
-        return wrap(tool, self._find)
+        return wrap(tool, lambda: self.standing)
 
     def current(self) -> Run | None:
         """The run that a call made here belongs to; None where it belongs to none, or to one that has ended."""
@@ -200,6 +200,14 @@ class Guard:
         if run is not None and run.verdict is not None:
             return None
         return next(iter(self._open.values())) if len(self._open) == 1 else None
+
+    @property
+    def standing(self) -> Standing:
+        """Where the run stands that a call made here belongs to; for adapters. Raises `RunNotOpen`."""
+        run = self.current()
+        if run is None:
+            raise RunNotOpen(f"a guarded tool was called where {self._why_none()}")
+        return run.standing
 
     def close(self) -> None:
         """Write what waits, and close the ledger and the stores."""
@@ -215,12 +223,6 @@ class Guard:
     ) -> None:
         """Close the guard."""
         self.close()
-
-    def _find(self) -> Standing:
-        run = self.current()
-        if run is None:
-            raise RunNotOpen(f"a guarded tool was called where {self._why_none()}")
-        return run.standing
 
     def _why_none(self) -> str:
         here = current.get()

@@ -26,8 +26,10 @@ from guardrail.calls import (
     Outcome,
     Raised,
     Refused,
+    Returned,
     Stop,
     ToolCall,
+    Unmade,
 )
 from guardrail.decide.holds import Hold
 from guardrail.decide.operations import Operation
@@ -173,6 +175,12 @@ class Standing:
         """Take the before-picture, now that all inputs are bound; writes may run after it."""
         yield from self._take_picture()
         self._unpictured = False
+
+    def dismiss(self, step: Step, unmade: Unmade) -> Answer:
+        """Record that the framework did not make the call, and say what it told the model."""
+        step.executed = False
+        self._end(step, Judgement("error", "not_made", "the framework did not make the call"), "allow", None)
+        return Returned(unmade.value)
 
     def settle(self, step: Step, ending: Ending, judgement: Judgement) -> Answer:
         """Record what the call came to and decide; its caller gets the result, its error, or the signal."""

@@ -1,0 +1,84 @@
+"""What a framework's adapter builds on: the guard's side of every native tool call. An adapter decides nothing."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
+
+from guardrail.call.drivers import adrive, drive, result_of
+from guardrail.call.flow import guarded
+from guardrail.calls import Answer, Halted, Refused, Stop, ToolCall
+from guardrail.errors import RunHalted, RunNotOpen
+from guardrail.run.standing import Standing
+
+N = TypeVar("N")
+
+
+class Runs(Protocol):
+    """Where an adapter's calls belong: a `Guard` (to the run that is open where a call is made), or one `Run`."""
+
+    @property
+    def standing(self) -> Standing:
+        """Where the run of a call made here stands. Raises `RunNotOpen`."""
+        ...
+
+
+class Adapter(ABC, Generic[N]):
+    """The guard's side of a framework's tool calls; `N` is a call as the framework has it.
+
+    A framework's adapter says what a native call is (`describe`), how the framework is told that the run is over
+    (`halt`) and that one call was not carried out (`refuse`), and makes its calls by `call` or `acall`. What is not
+    overridden is right for a plain loop: `halt` raises `RunHalted`, `refuse` raises `CallRefused`.
+    """
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+
+    @abstractmethod
+    def describe(self, native: N) -> ToolCall:
+        """The native call: the tool's name, the arguments as the model gave them, the framework's id of the call."""
+
+    def halt(self, native: N, halted: Halted) -> Any:
+        """End the framework's run: raise or return its own terminal signal."""
+        return result_of(halted)
+
+    def refuse(self, native: N, refused: Refused) -> Any:
+        """Tell the model that the call was not carried out and the run goes on: return or raise what does so."""
+        return result_of(refused)
+
+    def call(self, native: N, execute: Callable[[], object]) -> Any:
+        """Make a native call, guarded: `execute` lets the framework run the tool.
+
+        Returns what `execute` does (`Unmade` around it where the framework did not call the tool) and raises what it
+        raises, unless the guard halts or refuses. Raises `RunNotOpen`.
+        """
+        flow = guarded(self._runs.standing, self.describe(native))
+        return drive(flow, execute, partial(self._say, native))
+
+    async def acall(self, native: N, execute: Callable[[], Awaitable[object]]) -> Any:
+        """The same by awaiting; the guard's own work is off the loop."""
+        flow = guarded(self._runs.standing, self.describe(native))
+        return await adrive(flow, execute, partial(self._say, native))
+
+    @property
+    def stop(self) -> Stop | None:
+        """The stop of the run that is open here: where there is one, the model is not to be asked again."""
+        try:
+            return self._runs.standing.stopped()
+        except RunNotOpen:  # an agent may be used without the guard's run until it calls a tool
+            return None
+
+    def gate(self) -> None:
+        """Before a request to the model: raise `RunHalted` if the run is over."""
+        stop = self.stop
+        if stop is not None:
+            raise RunHalted(stop)
+
+    def _say(self, native: N, answer: Answer) -> object:
+        if isinstance(answer, Halted):
+            return self.halt(native, answer)
+        if isinstance(answer, Refused):
+            return self.refuse(native, answer)
+        return result_of(answer)

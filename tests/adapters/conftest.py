@@ -1,0 +1,56 @@
+"""Each test of the contract is run for every kit of this environment, in each of its modes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.kits.registry import WANTED, kits
+from support.kits.stage import Kit, Mode
+from support.kits.theatre import Theatre
+
+KITS = kits()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "theatre" not in metafunc.fixturenames:
+        return
+    name = metafunc.function.__name__
+    metafunc.parametrize(
+        "theatre", [played(kit, mode, name) for kit in KITS for mode in kit.modes if is_for(metafunc, kit, mode)], indirect=True
+    )
+
+
+def is_for(metafunc: pytest.Metafunc, kit: Kit, mode: Mode) -> bool:
+    """Whether a test says something of a mode: it may be marked for asynchronous ones, or for kits that nest agents."""
+    marks = {mark.name for mark in metafunc.definition.iter_markers()}
+    return not ("asynchronous" in marks and not mode.startswith("async")) and not ("nested" in marks and not kit.nests)
+
+
+def played(kit: Kit, mode: Mode, test: str) -> object:
+    """A kit in a mode; where the framework does not let a test be, it must fail, and the reason is told."""
+    limit = kit.limits.get(f"{test} ({mode})", kit.limits.get(test))
+    marks = [] if limit is None else [pytest.mark.xfail(reason=limit, strict=True)]
+    return pytest.param((kit, mode), id=f"{kit.name}, {mode}", marks=marks)
+
+
+@pytest.fixture
+def theatre(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Theatre]:
+    kit, mode = request.param
+    with Theatre(kit, mode, tmp_path) as made:
+        yield made
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            # Frameworks warn of their own doings; only what the library does must raise no warning.
+            item.add_marker(pytest.mark.filterwarnings("ignore"), append=False)
+            item.add_marker(pytest.mark.timeout(60))
+
+
+def pytest_report_header() -> str:
+    return f"frameworks: {', '.join(WANTED) or 'none; nox runs them, each in an environment of its own'}"

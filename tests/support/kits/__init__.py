@@ -1,0 +1,1 @@
+"""Kits: how the contract of adapters plays an agent in each framework."""

@@ -1,0 +1,124 @@
+"""LangChain's `create_agent`, and a graph of one's own around LangGraph's `ToolNode`."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
+from langchain_core.messages.tool import tool_call, tool_call_chunk
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import SkipValidation
+
+from guardrail_langchain import GuardrailMiddleware
+from support.kits.stage import Mode, Scene, Script, call_id
+
+
+class Scripted(BaseChatModel):
+    """A chat model that says what the script says."""
+
+    script: SkipValidation[Script]
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Sequence[Any], **options: Any) -> Any:
+        return self
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **options: Any,
+    ) -> ChatResult:
+        number, turn = self.script.next([str(m.content) for m in messages if isinstance(m, ToolMessage)])
+        if isinstance(turn, str):
+            return ChatResult(generations=[ChatGeneration(message=AIMessage(turn))])
+        calls = [tool_call(name=a.name, args=dict(a.args), id=call_id(number, n)) for n, a in enumerate(turn)]
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=calls))])
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **options: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        message = self._generate(messages).generations[0].message
+        assert isinstance(message, AIMessage)
+        chunks = [
+            tool_call_chunk(name=c["name"], args=json.dumps(c["args"]), id=c["id"], index=n)
+            for n, c in enumerate(message.tool_calls)
+        ]
+        yield ChatGenerationChunk(message=AIMessageChunk(message.content, tool_call_chunks=chunks))
+
+
+class LangChain:
+    """`create_agent` with the middleware."""
+
+    name = "langchain"
+    modes: Sequence[Mode] = ("sync", "async", "sync stream", "async stream")
+    limits: Mapping[str, str] = {}
+    nests = True
+
+    def play(self, scene: Scene, mode: Mode) -> str:
+        agent, config = self._agent(scene, mode)
+        if mode == "sync":
+            return str(agent.invoke(_TASK, config)["messages"][-1].content)
+        last: Any = None
+        for last in agent.stream(_TASK, config, stream_mode="values"):
+            pass
+        return str(last["messages"][-1].content)
+
+    async def aplay(self, scene: Scene, mode: Mode) -> str:
+        agent, config = self._agent(scene, mode)
+        if mode == "async":
+            return str((await agent.ainvoke(_TASK, config))["messages"][-1].content)
+        last: Any = None
+        async for last in agent.astream(_TASK, config, stream_mode="values"):
+            pass
+        return str(last["messages"][-1].content)
+
+    def _agent(self, scene: Scene, mode: Mode) -> tuple[Any, Any]:
+        middleware = [] if scene.runs is None else [GuardrailMiddleware(scene.runs)]
+        tools = _tools(scene.functions(mode))
+        if scene.inner is not None:
+            inner = create_agent(Scripted(script=scene.inner), tools, middleware=middleware)
+            tools = [*tools, _clerk(inner)]
+        saver = scene.kept.setdefault("saver", InMemorySaver())
+        agent = create_agent(Scripted(script=scene.script), tools, middleware=middleware, checkpointer=saver)
+        return agent, {"configurable": {"thread_id": scene.thread}}
+
+
+_TASK: Any = {"messages": [("user", "Do it.")]}
+
+
+def _tools(functions: Sequence[Callable[..., Any]]) -> list[BaseTool]:
+    return [
+        StructuredTool.from_function(coroutine=f) if inspect.iscoroutinefunction(f) else StructuredTool.from_function(f)
+        for f in functions
+    ]
+
+
+def _clerk(agent: Any) -> BaseTool:
+    def ask_clerk(question: str) -> str:
+        """Ask the clerk."""
+        return str(agent.invoke({"messages": [("user", question)]})["messages"][-1].content)
+
+    async def aask_clerk(question: str) -> str:
+        """Ask the clerk."""
+        return str((await agent.ainvoke({"messages": [("user", question)]}))["messages"][-1].content)
+
+    return StructuredTool.from_function(ask_clerk, coroutine=aask_clerk, name="ask_clerk")
+
+
+KITS = [LangChain()]

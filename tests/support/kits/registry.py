@@ -1,0 +1,24 @@
+"""Which kits there are, and which of them this environment can play."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+
+from support.kits.stage import Kit
+
+FRAMEWORKS: dict[str, str] = {
+    "langchain": "langchain",
+}
+"""The modules of kits, each with the package that must be there for it."""
+
+WANTED = tuple(filter(None, os.environ.get("GUARDRAIL_FRAMEWORKS", "").split(",")))
+"""The frameworks of this environment. Without the variable there are none: they come in environments of their own."""
+
+
+def kits() -> list[Kit]:
+    """The kits of the wanted frameworks. Raises `ImportError` where one is not there."""
+    found: list[Kit] = []
+    for name in WANTED:
+        found += import_module(f"support.kits.{name}").KITS
+    return found
