@@ -74,8 +74,9 @@ def guarded_node(runs: Runs, tools: Sequence[BaseTool | Callable[..., Any]], **o
     A graph of one's own asks the model itself: let it do so only while `run.stop` is None.
     """
     middleware = GuardrailMiddleware(runs)
-    wraps = {"wrap_tool_call": middleware.wrap_tool_call, "awrap_tool_call": middleware.awrap_tool_call}
-    return ToolNode(tools, **wraps, **options)
+    return ToolNode(
+        tools, wrap_tool_call=middleware.wrap_tool_call, awrap_tool_call=middleware.awrap_tool_call, **options
+    )
 
 
 def _made(request: ToolCallRequest, handler: Callable[[ToolCallRequest], Result]) -> Result | Unmade:

@@ -19,7 +19,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     name = metafunc.function.__name__
     metafunc.parametrize(
-        "theatre", [played(kit, mode, name) for kit in KITS for mode in kit.modes if is_for(metafunc, kit, mode)], indirect=True
+        "theatre",
+        [played(kit, mode, name) for kit in KITS for mode in kit.modes if is_for(metafunc, kit, mode)],
+        indirect=True,
     )
 
 

@@ -58,7 +58,9 @@ def test_a_call_is_recorded_under_the_id_that_the_model_gave_it(theatre: Theatre
 
 
 @pytest.mark.parametrize(
-    ("call", "outcome"), [(CANCEL, "rejected"), (LOOK_IN_VAIN, "empty"), (SHIP, "in_doubt")], ids=lambda part: str(part)[:40]
+    ("call", "outcome"),
+    [(CANCEL, "rejected"), (LOOK_IN_VAIN, "empty"), (SHIP, "in_doubt")],
+    ids=lambda part: str(part)[:40],
 )
 def test_a_tools_no_opens_a_hold(theatre: Theatre, call: Asked, outcome: str) -> None:
     played = theatre.play([call], "All done.")
@@ -219,5 +221,3 @@ def assert_stopped(played: Played, reason: str | None, *, requests: int) -> None
     if reason is not None:
         assert played.error.stop.reason == reason
     assert played.requests == requests
-
-

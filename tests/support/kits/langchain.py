@@ -59,7 +59,7 @@ class Scripted(BaseChatModel):
             tool_call_chunk(name=c["name"], args=json.dumps(c["args"]), id=c["id"], index=n)
             for n, c in enumerate(message.tool_calls)
         ]
-        yield ChatGenerationChunk(message=AIMessageChunk(message.content, tool_call_chunks=chunks))
+        yield ChatGenerationChunk(message=AIMessageChunk(content=message.content, tool_call_chunks=chunks))
 
 
 class LangChain:

@@ -126,7 +126,9 @@ class Tools:
 
     def functions(self, *, asynchronous: bool) -> list[Callable[..., Any]]:
         """All tools, as a framework takes them: named, typed and described functions of one kind."""
-        plain = [self.lookup_order, self.refund_order, self.note_order, self.cancel_order, self.ship_order]
+        plain: list[Callable[..., Any]] = [
+            *(self.lookup_order, self.refund_order, self.note_order, self.cancel_order, self.ship_order)
+        ]
         if not asynchronous:
             return [*plain, self.wait_order]
         waiting = functools.update_wrapper(_bound(self.await_order), self.wait_order)
