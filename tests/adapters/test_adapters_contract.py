@@ -165,12 +165,11 @@ def test_a_cancellation_wins_and_leaves_a_write_in_doubt(theatre: Theatre) -> No
 
     async def cut_off() -> None:
         task = asyncio.create_task(theatre.aguarded(run, scene))
-        async with asyncio.timeout(20):
-            while not tools.waiting.is_set():
-                await asyncio.sleep(0.005)
+        assert await asyncio.to_thread(tools.waiting.wait, 20)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        tools.go_on.set()
 
     asyncio.run(cut_off())
     history = guard.ledger.load_run(run.id)

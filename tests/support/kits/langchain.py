@@ -74,18 +74,14 @@ class LangChain:
         agent, config = self._agent(scene, mode)
         if mode == "sync":
             return str(agent.invoke(_TASK, config)["messages"][-1].content)
-        last: Any = None
-        for last in agent.stream(_TASK, config, stream_mode="values"):
-            pass
+        *_, last = agent.stream(_TASK, config, stream_mode="values")
         return str(last["messages"][-1].content)
 
     async def aplay(self, scene: Scene, mode: Mode) -> str:
         agent, config = self._agent(scene, mode)
         if mode == "async":
             return str((await agent.ainvoke(_TASK, config))["messages"][-1].content)
-        last: Any = None
-        async for last in agent.astream(_TASK, config, stream_mode="values"):
-            pass
+        *_, last = [state async for state in agent.astream(_TASK, config, stream_mode="values")]
         return str(last["messages"][-1].content)
 
     def _agent(self, scene: Scene, mode: Mode) -> tuple[Any, Any]:

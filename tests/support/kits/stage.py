@@ -117,8 +117,7 @@ class Tools:
         """The same as `wait_order`, by awaiting."""
         self._begin("wait_order")
         self.waiting.set()
-        while not self.go_on.is_set():
-            await asyncio.sleep(0.005)
+        assert await asyncio.to_thread(self.go_on.wait, 20)
         return {"waited": order_id}
 
     def _begin(self, name: str) -> None:

@@ -166,13 +166,13 @@ class Theatre:
     def _acts(self, scene: Scene) -> tuple[str | None, BaseException | None]:
         try:
             return self.kit.play(scene, self.mode), None
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever a framework makes of it is looked at
             return None, error
 
     async def _acted(self, scene: Scene) -> tuple[str | None, BaseException | None]:
         try:
             return await self.kit.aplay(scene, self.mode), None
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever a framework makes of it is looked at
             return None, error
 
     def _guarded(self, run: Run, scene: Scene) -> tuple[str | None, BaseException | None]:
@@ -180,7 +180,7 @@ class Theatre:
         try:
             with run:
                 said = self.kit.play(scene, self.mode)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever a framework makes of it is looked at
             return said, error
         return said, None
 
@@ -190,7 +190,7 @@ class Theatre:
         try:
             async with run:
                 said = await self.kit.aplay(scene, self.mode)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever a framework makes of it is looked at
             return said, error
         return said, None
 
