@@ -121,6 +121,16 @@ _UNIFIED: Final = (
 """What is replaced by what, in this order, to make a string of a document, in which all other escapes can be read."""
 
 
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", r"\\") + "'"
+
+
+_QUOTE: Final = _literal('"')
+_BACKSLASH: Final = _literal("\\")
+_KEPT: Final = _literal(r"\\(u00([01].|22|5c))")
+_TWICE: Final = _literal(r"\\\\\1")
+
+
 def _structure(name: str) -> str:
     """A document in its normal form: JSON_NORMALIZE orders names and numbers, but leaves escapes as they are.
 
@@ -130,13 +140,9 @@ def _structure(name: str) -> str:
     unified = text
     for written, form in _UNIFIED:
         unified = f"REPLACE({unified}, {_literal(written)}, {_literal(form)})"
-    kept = f"REGEXP_REPLACE({unified}, {_literal(r'\\(u00([01].|22|5c))')}, {_literal(r'\\\\\1')})"
-    read = f"JSON_UNQUOTE(CONCAT('\"', {kept}, '\"'))"
-    return f"JSON_NORMALIZE(IF(INSTR({text}, {_literal(chr(92))}), {read}, {text}))"
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", r"\\") + "'"
+    kept = f"REGEXP_REPLACE({unified}, {_KEPT}, {_TWICE})"
+    read = f"JSON_UNQUOTE(CONCAT({_QUOTE}, {kept}, {_QUOTE}))"
+    return f"JSON_NORMALIZE(IF(INSTR({text}, {_BACKSLASH}), {read}, {text}))"
 
 
 def ticked(name: str) -> str:
