@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -75,14 +75,14 @@ def altered(draw: st.DrawFn, table: Table) -> Table:
 Writing: TypeAlias = Callable[[Any], str]
 
 
-def anew(document: Any) -> str:
+def anew(document: object) -> str:
     """A document's text with other blanks, escapes and digits, and with names in another order."""
     match document:
         case dict():
-            members: list[tuple[str, Any]] = [*document.items()]
-            return "{ " + ",".join(f"{anew(name)}:{anew(member)}" for name, member in reversed(members)) + "}"
+            members = reversed(cast("dict[str, object]", document).items())
+            return "{ " + ",".join(f"{anew(name)}:{anew(member)}" for name, member in members) + "}"
         case list():
-            return "[" + " , ".join(map(anew, document)) + "\n]"
+            return "[" + " , ".join(map(anew, cast("list[object]", document))) + "\n]"
         case float():
             return f"{document}0"
         case _:
@@ -135,7 +135,7 @@ def stories(draw: st.DrawFn) -> Story:
     before = draw(tables)
     planned = draw(altered(before))
     after = draw(altered(draw(st.sampled_from([before, planned, planned]))))
-    return Story(before, planned, after, draw(st.sampled_from([json.dumps, anew])))
+    return Story(before, planned, after, anew if draw(st.booleans()) else json.dumps)
 
 
 watches: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(

@@ -385,7 +385,7 @@ def test_several_changes_are_told_by_the_hash(anything: Anything, drawn: list[tu
 def test_a_document_that_jsonb_refuses_is_told_by_its_text(
     pg: Store, see: See, admin: Admin, type: str, document: str
 ) -> None:
-    admin.execute(f"CREATE TYPE pair AS (n int, doc json); CREATE TABLE t (id int PRIMARY KEY, doc {type})")
+    admin.execute(f"CREATE TYPE pair AS (n int, doc json); CREATE TABLE t (id int PRIMARY KEY, doc {type})".encode())
     insides = {"json[]": "ARRAY[{}]::json[]", "pair": "ROW(1, {})::pair", "pair[]": "ARRAY[ROW(1, {})]::pair[]"}
     inside = insides.get(type, "{}::json").replace("{}", "$${}$$")
 

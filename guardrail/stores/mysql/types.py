@@ -111,7 +111,8 @@ _ESCAPED: Final = (*range(32), ord("\\"))
 """The characters that, beside the quote, stay escaped: each by one escape, in small letters."""
 
 _UNIFIED: Final = (
-    (r"\\", r"\u005c"),  # first, so that every other backslash begins an escape
+    *((blank, " ") for blank in "\n\r\t"),  # as such no text of a document has them, nor may a string
+    (r"\\", r"\u005c"),  # so that every other backslash begins an escape
     (r"\"", r"\u0022"),
     (r"\/", "/"),
     *((rf"\{letter}", rf"\u{ord(sign):04x}") for letter, sign in zip("bfnrt", "\b\f\n\r\t", strict=True)),
