@@ -14,7 +14,7 @@ from guardrail.declare.model import Count, Declaration, Flag
 from guardrail.declare.policies import Outcomes, Sentence
 from guardrail.declare.resources import HttpReading
 from guardrail.declare.texts import Filled, Pointer
-from guardrail.query.classification import Trait
+from guardrail.query.classified import Trait
 from guardrail.query.proved import Dialect
 
 _SIMPLE = single(str, int, bool, what="a text, a whole number, true or false")

@@ -194,6 +194,7 @@ def _parameters(tree: exp.Expr) -> tuple[str, ...]:
 def tables_of(tree: exp.Expr, dialect: Dialect) -> tuple[str, ...]:
     """The tables that are named, sorted, as `table` or `schema.table`."""
     tables = [table for table in tree.find_all(exp.Table, bfs=False) if isinstance(table.this, exp.Identifier)]
+    tables = [table for table in tables if not isinstance(table.parent, exp.UserDefinedFunction)]
     read = [table for table in tables if table.db or not _defined(table, dialect)]
     return tuple(sorted({".".join(part.name for part in table.parts) for table in read}))
 

@@ -65,9 +65,9 @@ _MOMENTS: Final = {TokenType.DATE, TokenType.TIME, TokenType.TIMESTAMPTZ}
 _BLOCK: Final = r"/\*(?!M?!)(?:[^*/]|\*(?!/)|/(?!\*))*\*/"
 _LINE: Final = r"[^\n]*(?![^\n])"
 _BETWEEN: Final[dict[Dialect, re.Pattern[str]]] = {
-    "sqlite": re.compile(rf"(?:\s|{_BLOCK}|--{_LINE})*"),
-    "postgres": re.compile(rf"(?:\s|{_BLOCK}|--{_LINE})*"),
-    "mysql": re.compile(rf"(?:\s|{_BLOCK}|--(?=\s|$){_LINE}|\#{_LINE})*"),
+    "sqlite": re.compile(rf"(?:\s|{_BLOCK}|--{_LINE})*", re.ASCII),
+    "postgres": re.compile(rf"(?:\s|{_BLOCK}|--{_LINE})*", re.ASCII),
+    "mysql": re.compile(rf"(?:\s|{_BLOCK}|--(?=\s|$){_LINE}|\#{_LINE})*", re.ASCII),
 }
 """What may stand between tokens: blanks, and comments that every server ends where the parser does."""
 _EXECUTABLE: Final = re.compile(r"/\*M?!")

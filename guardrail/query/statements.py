@@ -14,7 +14,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ErrorLevel
 
 from guardrail.errors import QueryRefused
-from guardrail.query.classification import Statement, Trait
+from guardrail.query.classified import Statement, Trait
 from guardrail.query.inspection import saying, tables_of, unheard
 from guardrail.query.proof import prove
 from guardrail.query.proved import Dialect
