@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from typing import Any, TypeAlias
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrail.query.classification import classify
@@ -28,9 +28,12 @@ def assert_changes_nothing(shop: Shop, text: str, dialect: Dialect) -> None:
     if classify(text, dialect).effect == "write" or BY_THE_OWNER.search(text):
         return
     before = shop.before(read_only=False)
-    with shop.transaction(read_only=False), suppress(Refused):
+    with shop.transaction(read_only=False), suppress(*Refused):
         shop.execute(text)
         assert shop.fingerprint() == before
+
+
+fewer = settings(parent=law, max_examples=150)
 
 
 def pairs(dialect: Dialect) -> st.SearchStrategy[str]:
@@ -39,13 +42,13 @@ def pairs(dialect: Dialect) -> st.SearchStrategy[str]:
     return st.one_of(mixed(dialect), st.tuples(mixed(dialect), between, mixed(dialect)).map("".join))
 
 
-@law
+@fewer
 @given(pairs("postgres"))
 def test_no_mixture_that_is_a_read_changes_anything_on_postgres(shop_on: ShopOn, text: str) -> None:
     assert_changes_nothing(shop_on("postgres"), text, "postgres")
 
 
-@law
+@fewer
 @given(pairs("mysql"))
 def test_no_mixture_that_is_a_read_changes_anything_on_mariadb(shop_on: ShopOn, text: str) -> None:
     assert_changes_nothing(shop_on("mysql"), text, "mysql")
@@ -56,7 +59,7 @@ def dump(connection: sqlite3.Connection) -> list[Any]:
     return [*connection.iterdump(), settings, connection.total_changes, connection.in_transaction]
 
 
-@law
+@fewer
 @given(pairs("sqlite"))
 def test_no_mixture_that_is_a_read_changes_anything_in_sqlite(text: str) -> None:
     if classify(text, "sqlite").effect == "write":
