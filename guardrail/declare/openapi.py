@@ -15,9 +15,9 @@ from guardrail.declare.patterns import is_pattern, tool_for
 from guardrail.declare.tools import Tool
 
 _EFFECTS: Final[Mapping[str, Effect]] = {
-    **dict.fromkeys(("get", "head", "options"), "read"),
-    **dict.fromkeys(("put", "post", "delete", "patch", "trace"), "write"),
-}
+    "get": "read", "head": "read", "options": "read",
+    "put": "write", "post": "write", "delete": "write", "patch": "write", "trace": "write",
+}  # fmt: skip
 """What each method does; the other keys of a path are no methods."""
 
 _VERSIONS: Final = {"openapi": ("3.0", "3.1"), "swagger": ("2.0",)}
@@ -104,11 +104,12 @@ class _Reading:
             yield Fault((key,), f"is version {version[:20]}; OpenAPI 3.0 and 3.1 and Swagger 2.0 are read")
             return
         paths = _mapping(document.get("paths", {}))
-        for path, item in ({} if paths is None else paths).items():
-            yield from self._path_faults(("paths", path), _mapping(item))
         if paths is None:
             yield Fault(("paths",), "must be a mapping")
-        elif not self._named:
+            return
+        for path, item in paths.items():
+            yield from self._path_faults(("paths", path), _mapping(item))
+        if not self._named:
             yield Fault(("paths",), "has no operation with an `operationId`, so there is no tool to be known by one")
 
     def _path_faults(self, place: Place, item: Mapping[str, Any] | None) -> Iterator[Fault]:

@@ -12,6 +12,11 @@ from guardrail import Configuration, ConfigurationError, Guard
 from guardrail.declare.loading import load
 from guardrail.declare.tools import EffectByArgument
 
+
+def get_orders(how: str) -> dict[str, object]:
+    return {"id": 1, "how": how}
+
+
 METHODS = {
     "get": "read", "head": "read", "options": "read",
     "post": "write", "put": "write", "patch": "write", "delete": "write", "trace": "write",
@@ -70,7 +75,7 @@ def test_a_document_in_yaml_is_read_whatever_else_is_in_it(tmp_path: Path) -> No
 def test_what_is_declared_of_an_operation_wins(tmp_path: Path, declared: dict[str, Any], effect: object) -> None:
     configuration = loaded(tmp_path, declared, shop=YAML_TEXT)
     with Guard(configuration, base=tmp_path) as guard, guard.run() as run:
-        run.call("get_orders", {"how": "r"}, lambda how: {"id": 1})
+        run.call("get_orders", {"how": "r"}, get_orders)
         [call] = guard.ledger.load_run(run.id).calls  # type: ignore[union-attr]
     assert call.call.effect == (effect if isinstance(effect, str) else "read")
 

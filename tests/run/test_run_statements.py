@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +14,19 @@ from support.shop import Guards, Shop
 ALL = "select id from orders order by id"
 
 
+def executing(shop: Shop) -> Callable[[str], list[tuple[Any, ...]]]:
+    """A tool that executes the text that it is given."""
+
+    def query(text: str) -> list[tuple[Any, ...]]:
+        return shop.execute(text)
+
+    return query
+
+
+def empty(**_: object) -> list[object]:
+    return []
+
+
 def asking(guards: Guards, **declared: Any) -> Guard:
     return guards(tools={"query": {"sql": "text", **declared}})
 
@@ -20,7 +34,7 @@ def asking(guards: Guards, **declared: Any) -> Guard:
 def recorded(guard: Guard, args: dict[str, object], hints: Hints | None = None) -> str:
     """The effect that a call of `query` has in the record."""
     with guard.run() as run:
-        run.call("query", args, lambda **_: [], hints=hints)
+        run.call("query", args, empty, hints=hints)
     [call] = guard.ledger.load_run(run.id).calls  # type: ignore[union-attr]
     return call.call.effect
 
@@ -61,7 +75,7 @@ def test_what_is_declared_wins_over_the_statement_and_the_statement_over_a_hint(
 @on_every_database
 def test_under_a_hold_statements_that_read_go_on_and_one_that_writes_stops_the_run(guards: Guards, shop: Shop) -> None:
     with pytest.raises(RunStopped, match="write under hold"), asking(guards).run() as run:
-        query = run.wrap({"query": lambda text: shop.execute(text)})["query"]
+        query = run.wrap({"query": executing(shop)})["query"]
         run.wrap(shop.cancel_order)(17)
         assert query(text=ALL) == [(17,), (18,)]
         query(text="update orders set status = 'cancelled' where id = 17")
@@ -86,9 +100,9 @@ def test_what_is_forbidden_is_not_executed_and_the_model_is_told_why(
     guard = asking(guards, forbids=["no_where", "ddl"], outcomes={"precondition_failed": "allow"})
     with guard.run() as run:
         with pytest.raises(CallRefused) as refused:
-            run.call("query", {"text": text}, lambda text: shop.execute(text))
+            run.call("query", {"text": text}, executing(shop))
         fine = {"text": "update orders set note = 'x' where id = 17"}
-        run.call("query", fine, lambda text: shop.execute(text))
+        run.call("query", fine, executing(shop))
     assert refused.value.reason == "precondition_failed"
     assert str(refused.value).startswith(f"query was not carried out: {why}")
     assert "orders" not in str(refused.value)
@@ -98,6 +112,6 @@ def test_what_is_forbidden_is_not_executed_and_the_model_is_told_why(
 def test_what_is_forbidden_stops_a_strict_run(guards: Guards, shop: Shop) -> None:
     guard = guards(policy="strict", tools={"query": {"sql": "text", "forbids": ["no_where"]}})
     with pytest.raises(RunStopped) as stopped, guard.run() as run:
-        run.call("query", {"text": "delete from orders"}, lambda text: shop.execute(text))
+        run.call("query", {"text": "delete from orders"}, executing(shop))
     assert stopped.value.stop.reason == "precondition_failed"
     assert shop.execute("select count(*) from orders") == [(2,)]
