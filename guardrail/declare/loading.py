@@ -161,7 +161,7 @@ class _Loading:
                 elif key not in ("include", "openapi"):
                     merged.setdefault(key, value)
         declared = Configuration.model_validate(merged, by_alias=True, by_name=False)
-        effects = {name: effect for name, (_, effect) in self._operations.items()}
+        effects: dict[str, Effect] = {name: effect for name, (_, effect) in self._operations.items()}
         return declared.model_copy(update={"tools": with_operations(declared.tools, effects)})
 
     def _hold_together(self, declared: Configuration, owners: Mapping[Place, File]) -> None:
