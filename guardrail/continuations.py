@@ -132,13 +132,12 @@ def reference(found: Promise) -> tuple[str, ...] | None:
 
 def _beside(page: object, rows: Sequence[str]) -> Iterator[_Field]:
     """The fields beside the rows: of all that the rows stand in, and of holders there."""
-    value: object = page
     for depth, step in enumerate(rows):
-        if isinstance(value, dict):
-            fields = cast("Mapping[str, object]", value)
+        around = follow(page, rows[:depth])
+        if isinstance(around, dict):
+            fields = cast("Mapping[str, object]", around)
             others = {name: entry for name, entry in fields.items() if name != step}
             yield from _fields(others, tuple(rows[:depth]), _DEEPEST)
-        value = follow(value, (step,))
 
 
 def _fields(fields: Mapping[str, object], at: tuple[str, ...], depth: int) -> Iterator[_Field]:

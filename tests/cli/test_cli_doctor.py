@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import closing
 
+import psycopg
 import pytest
 from inline_snapshot import snapshot
 
@@ -18,6 +19,7 @@ from support.apis import Crm, Reply
 from support.command_line import command
 from support.ledgers import asked, connected, in_schema, schema_of
 from support.project import Project
+from support.servers import execute_on_mariadb
 
 
 def places(project: Project, level: str) -> list[str]:
@@ -197,15 +199,28 @@ SERVED = [
 ]
 
 
-@pytest.mark.parametrize("server", ["postgres", "mysql"])
-def test_what_a_column_of_a_server_can_never_hold_or_tell_is_an_error(
-    project: Project, request: pytest.FixtureRequest, server: str
-) -> None:
-    url = request.getfixturevalue("deeds_in_postgres" if server == "postgres" else "deeds_in_mysql")
+SERVED_COLUMNS = "id integer primary key, n integer, amount decimal(9, 2), day date, ok boolean, word varchar(9)"
+
+
+@pytest.fixture(params=["postgres", "mariadb"])
+def served(request: pytest.FixtureRequest) -> str:
+    """The URL of a database on a server with a table `deeds`."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    if request.param == "postgres":
+        with closing(psycopg.connect(url, autocommit=True)) as server:
+            server.execute(f"create table deeds ({SERVED_COLUMNS}, at timestamp, seen timestamptz)".encode())
+    else:
+        execute_on_mariadb(url, f"create table deeds ({SERVED_COLUMNS}, at datetime, seen timestamp null)")
+    return url
+
+
+def test_what_a_column_of_a_server_can_never_hold_or_tell_is_an_error(project: Project, served: str) -> None:
     for values, said in SERVED:
-        found = remarks_on_deeds(project, values, url=url)
+        found = remarks_on_deeds(project, values, url=served)
         assert [level for level, _ in found] == (["error"] if said else []), (values, found)
         assert all(said in text for _, text in found), (values, found)
+    assert remarks_on_deeds(project, "{n: 1}", url=served, watch="{key: id}") == []
+    assert [level for level, _ in remarks_on_deeds(project, "{n: 1}", url=served, watch="{key: n}")] == ["warning"]
 
 
 @pytest.mark.parametrize(
@@ -439,7 +454,7 @@ def test_a_resource_that_takes_inputs_is_not_tried_without_them_and_one_without_
             "error",
             "a page that it named as the next one answered 404",
         ),
-        (Reply({"items": [{"id": 7}], "next": "?"}), None, ""),
+        (Reply({"items": [{"id": 7}], "next": "?page=3"}), None, ""),
         (
             Reply({"items": [{"id": 7}], "next": None, "has_more": True}),
             "error",
@@ -455,7 +470,7 @@ def test_a_resource_that_takes_inputs_is_tried_with_those_that_are_given(
 ) -> None:
     crm.replies["/api/customers/3/tickets"] = reply
     crm.replies["/api/customers/3/tickets?page=2"] = Reply({}, 404)
-    crm.replies["/api/customers/3/tickets?"] = Reply({"items": [{"id": 8}], "next": "?page=2"})
+    crm.replies["/api/customers/3/tickets?page=3"] = Reply({"items": [{"id": 8}], "next": "?page=2"})
     found = remarks_with(project, crm, "--input", "customer_id=3")
     assert [(remark[0], remark[2][: len(text)]) for remark in found] == ([] if level is None else [(level, text)])
 
