@@ -74,6 +74,8 @@ class Gathering:
         self._pinned = {_text(pinned) for pinned in question.pinned}
         self._whole = question.most_rows if question.hashed is False else question.whole_rows
         self._size = 0
+        self._claims = resource.next is None and not resource.whole
+        self._claimed = 0
         self._rows: dict[Key, _Object] = {}
         self._hashes: dict[Key, bytes] | None = {} if question.hashed else None
         self._types: dict[str, set[type]] = {}
@@ -91,6 +93,11 @@ class Gathering:
                 self._hashes = {key: digest(row) for key, row in self._rows.items()}
                 self._rows = {key: row for key, row in self._rows.items() if _text(key) in self._pinned}
         check_unique(self._size, len(self._rows if self._hashes is None else self._hashes), self._key)
+
+    def hear(self, claimed: int) -> None:
+        """Take note of how many entries a page says that there are; where pages are followed, that tells nothing."""
+        if self._claims:
+            self._claimed = max(self._claimed, claimed)
 
     def _take(self, row: _Object) -> None:
         key, ignored = key_of(row, self._key), self._question.ignore
@@ -118,7 +125,8 @@ class Gathering:
             name: _KINDS.get(frozenset(types), "unknown") for name, types in self._types.items()
         }
         rows = {key: tuple(map(self._rows.pop(key).get, columns)) for key in tuple(self._rows)}
-        return Picture(question.name, self._key, columns, kinds, rows, self._hashes)
+        claimed = self._claimed if self._claimed > self._size else 0
+        return Picture(question.name, self._key, columns, kinds, rows, self._hashes, claimed=claimed)
 
 
 def _text(key: Key) -> tuple[str, ...]:

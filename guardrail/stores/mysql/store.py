@@ -20,7 +20,7 @@ from guardrail.stores.mysql.positions import MysqlPositions
 from guardrail.stores.mysql.remarks import remarks
 from guardrail.stores.mysql.settings import Connection, has_json_normalize, is_mariadb
 from guardrail.stores.sources import Source
-from guardrail.stores.store import Question, Remark
+from guardrail.stores.store import Question, Remark, Trial
 from guardrail.threads import in_turns
 
 
@@ -56,7 +56,7 @@ class MysqlStore:
         source = self._source.for_run()
         return self if source is self._source else MysqlStore(self.name, source, self._timeout)
 
-    def examine(self) -> tuple[Remark, ...]:
+    def examine(self, trial: Trial | None = None) -> tuple[Remark, ...]:
         """Whether it can be looked at, what its user may do, which tables have no snapshot or no key, whether it lags."""
         return remarks(self)
 

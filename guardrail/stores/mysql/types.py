@@ -62,6 +62,11 @@ class Column:
         return "boolean" if self.spelled in _TRUTHS else _KINDS.get(self.type, "unknown")
 
     @property
+    def zoneless(self) -> bool:
+        """Whether it holds days with a time of the day, and no zone."""
+        return self.type == "datetime"
+
+    @property
     def read(self) -> str:
         """The expression by which it is read; a FLOAT under a name that says so, as the server writes it cut off."""
         return f"{self._value} AS `{SINGLE}`" if self.type == "float" else self._value

@@ -28,7 +28,7 @@ _OIDS: Final[Mapping[int, ColumnKind]] = {
 }
 """Kinds by the oids of the types, which never change. Every other type is read as text, or as JSON if it has parts."""
 
-_JSON, _REAL, _MONEY, _CHAR, _TIMETZ, _JSONB = 114, 700, 790, 1042, 1266, 3802
+_JSON, _REAL, _MONEY, _CHAR, _TIMESTAMP, _TIMETZ, _JSONB = 114, 700, 790, 1042, 1114, 1266, 3802
 _READ_AS: Final = {
     _CHAR: "{}::text",
     _JSON: "{}::text",
@@ -79,6 +79,11 @@ class Column:
     def kind(self) -> ColumnKind:
         """How its values compare."""
         return "json" if self.parts else _OIDS.get(self.type, "text")
+
+    @property
+    def zoneless(self) -> bool:
+        """Whether it holds days with a time of the day, and no zone."""
+        return self.type == _TIMESTAMP and not self.parts
 
     @property
     def read(self) -> str:
