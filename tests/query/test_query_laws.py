@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing, suppress
 
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from guardrail.errors import QueryRefused
