@@ -1,0 +1,244 @@
+"""A session of one client with one server: every call goes through the guard, everything else goes by."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Coroutine, Mapping
+from typing import Final, cast
+
+from opentelemetry.context import Context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from guardrail.call.drivers import adrive
+from guardrail.call.flow import guarded
+from guardrail.calls import Answer, Halted, Raised, Refused, Returned, ToolCall
+from guardrail.errors import FINAL, GuardrailError
+from guardrail.proxy.exchange import Exchange, Send, ServerLost, awaited, going_on
+from guardrail.proxy.messages import (
+    CONNECTION_LOST,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    Malformed,
+    Message,
+    failure,
+    tool_failure,
+    write,
+)
+from guardrail.proxy.runs import OpenRun, RunOver, Runs
+from guardrail.proxy.words import REFUSED, RUN_ID, STOPPED, VERDICT, Words, passed_on
+from guardrail.telemetry.logs import get_logger
+
+_TRACES: Final = TraceContextTextMapPropagator()
+_MOST_WITHHELD: Final = 1_000
+
+
+class Session:
+    """What the guard knows of one session.
+
+    `name` is the session's own; `owner` is who may use the runs that it opens: the session, or the credential that
+    several sessions share.
+    """
+
+    def __init__(self, runs: Runs, name: str, owner: str) -> None:
+        self.name = name
+        self.owner = owner
+        self._runs = runs
+        self._flying: dict[str, Exchange] = {}
+        """The calls under way, by the id of their latest request."""
+        self._waiting: dict[str, Exchange] = {}
+        """The calls that wait for the client to go on with them, by what that will look like."""
+        self._withheld: dict[str, Message] = {}
+        """What the client got in the place of a result, by the request's id: a stream may be played to it again."""
+        self._tasks: dict[Exchange, asyncio.Task[None]] = {}
+
+    # From the client.
+
+    def is_call(self, request: Message) -> bool:
+        """Whether a request is a call, or goes on with one."""
+        return request.is_request and (request.method == "tools/call" or going_on(request) in self._waiting)
+
+    def is_taken(self, request: Message) -> bool:
+        """Whether a request has the id of a call that is under way: nobody could tell their answers apart."""
+        return request.is_request and request.key in self._flying
+
+    def call(self, request: Message, send: Send) -> Exchange:
+        """Begin a call, or go on with one; what the client gets for the request is `said` by the exchange."""
+        exchange = self._waiting.pop(going_on(request) or "", None)
+        if exchange is not None:
+            exchange.resume(request, send)
+        else:
+            exchange = Exchange(request, send)
+            task = self._tasks[exchange] = asyncio.create_task(self._carry_out(exchange))
+            task.add_done_callback(lambda _: self._tasks.pop(exchange))
+        self._flying[request.key] = exchange
+        return exchange
+
+    def cancel(self, key: str) -> None:
+        """The client does not wait any more for the request of this key; a write that was sent is in doubt."""
+        exchange = self._flying.get(key)
+        if exchange is not None:
+            self._tasks[exchange].cancel()
+
+    async def end_run(self, words: Words) -> Mapping[str, object]:
+        """End the run that the words name; what the host gets to know of it. Raises `Malformed`."""
+        try:
+            ended = await self._runs.end(self.name, self.owner, words)
+        except GuardrailError as error:
+            raise Malformed(INVALID_PARAMS, str(error)) from error
+        if ended is None:
+            return {}
+        run, verdict = ended
+        return {RUN_ID: run, VERDICT: None if verdict is None else verdict.kind}
+
+    # From the server.
+
+    def deliver(self, answer: Message) -> Exchange | None:
+        """Give an answer to the call that it belongs to, which then says what the client gets; None: to no call."""
+        exchange = self._flying.get(answer.key)
+        if exchange is not None:
+            exchange.answer(answer)
+        return exchange
+
+    def replayed(self, answer: Message) -> Message:
+        """An answer that the client gets a second time: what stood in its place the first time, if something did."""
+        return self._withheld.get(answer.key, answer)
+
+    def lose(self, why: str) -> None:
+        """The server will answer none of the calls under way."""
+        for exchange in tuple(self._flying.values()):
+            exchange.fail(ServerLost(why))
+
+    async def close(self) -> None:
+        """End the session: give up the calls under way, and judge its own run."""
+        for task in tuple(self._tasks.values()):
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await self._runs.leave(self.name)
+
+    # A call.
+
+    async def _carry_out(self, exchange: Exchange) -> None:
+        """Carry a call out, and say what the client gets: the one place where that is decided."""
+        request, said = exchange.request, None
+        try:
+            said = await self._guarded(exchange)
+        except Malformed as error:
+            said = failure(request.id, error.code, str(error))
+        except RunOver as error:
+            said = tool_failure(request, FINAL, {STOPPED: True, RUN_ID: error.run})
+        except GuardrailError as error:
+            said = failure(request.id, INVALID_PARAMS, str(error))
+        except ServerLost as error:
+            said = failure(exchange.request.id, CONNECTION_LOST, str(error))
+        except asyncio.CancelledError:
+            pass  # nobody waits for an answer
+        except Exception as error:  # noqa: BLE001 - the guard's own failure: nothing of the result gets through
+            get_logger().error("guardrail.guard_error", error=type(error).__name__, why=str(error))
+            said = tool_failure(exchange.request, FINAL, {STOPPED: True})
+        finally:
+            self._say(exchange, said)
+
+    async def _guarded(self, exchange: Exchange) -> Message | None:
+        request = exchange.request
+        call, words = _call(request), Words.of(request)
+        opened = await self._runs.find(self.name, self.owner, words, _TRACES.extract(request.meta, Context()))
+        with opened.in_use():
+            flow = guarded(opened.run.standing, call)
+            execute = functools.partial(self._execute, exchange, opened)
+            say = functools.partial(_said, exchange, opened)
+            said = await adrive(flow, cast("functools.partial[object]", execute), say)
+        if words.end:
+            told = await self.end_run(words)
+            said = None if said is None else with_meta(cast("Message", said), told)
+        return cast("Message | None", said)
+
+    async def _execute(self, exchange: Exchange, opened: OpenRun) -> object:
+        """Have the server carry the call out; what it came to is returned or raised, as by any tool."""
+        answer = await exchange.ask(_traced)
+        while (like := awaited(exchange.request, answer)) is not None:
+            await self._until_resumed(exchange, opened, like)
+            answer = await exchange.ask(_traced)
+        if (error := answer.error) is not None:
+            raise error
+        return answer.result
+
+    async def _until_resumed(self, exchange: Exchange, opened: OpenRun, like: str) -> None:
+        """Pass on that the call goes on later, and wait for that; the end of the run gives it up."""
+        give_up = self._tasks[exchange].cancel
+        self._waiting[like] = exchange
+        opened.pending.add(give_up)
+        try:
+            resumed = asyncio.ensure_future(exchange.resumed())
+            self._say(exchange, exchange.last)
+            await resumed
+        finally:
+            opened.pending.discard(give_up)
+            if self._waiting.get(like) is exchange:
+                del self._waiting[like]
+        if opened.run.stop is not None:
+            raise asyncio.CancelledError
+
+    def _say(self, exchange: Exchange, said: Message | None) -> None:
+        key = exchange.request.key
+        if self._flying.get(key) is exchange:
+            del self._flying[key]
+        if exchange.is_answered and said is not exchange.last and said is not None:
+            if len(self._withheld) >= _MOST_WITHHELD:
+                del self._withheld[next(iter(self._withheld))]
+            self._withheld[key] = said
+        exchange.say(said)
+
+
+def with_meta(answer: Message, meta: Mapping[str, object]) -> Message:
+    """An answer that says more in its `_meta`; an error stays as it is."""
+    if not meta or "result" not in answer.body:
+        return answer
+    known = answer.result.get("_meta")
+    merged = {**(known if isinstance(known, dict) else {}), **meta}
+    return write({**answer.body, "result": {**answer.result, "_meta": merged}})
+
+
+def _call(request: Message) -> ToolCall:
+    """The call that a request asks for; raises `Malformed`."""
+    name, args = request.params.get("name"), request.params.get("arguments")
+    if not isinstance(name, str) or not name:
+        raise Malformed(INVALID_PARAMS, "a call names its tool")
+    if args is not None and not isinstance(args, dict):
+        raise Malformed(INVALID_PARAMS, "the arguments of a call are an object")
+    return ToolCall(name, cast("Mapping[str, object]", args or {}), str(request.id))
+
+
+def _traced(request: Message) -> Message:
+    """The request below the span that is current, which is the call's; untouched where nothing traces."""
+    trace: dict[str, str] = {}
+    _TRACES.inject(trace)
+    return passed_on(request, trace)
+
+
+def _said(exchange: Exchange, opened: OpenRun, answer: Answer) -> Message | None:
+    """What the client gets; what the server said goes through as it came."""
+    request, run = exchange.request, opened.run.id
+    match answer:
+        case Returned():
+            return exchange.last
+        case Halted():
+            return tool_failure(request, FINAL, {STOPPED: True, RUN_ID: run})
+        case Refused(_, reason, text):
+            return tool_failure(request, text, {REFUSED: reason, RUN_ID: run})
+        case Raised(error):
+            if exchange.last is not None and exchange.is_answered:
+                return exchange.last
+            raise error
+
+
+def invalid(request: Message, text: str) -> Message:
+    """The answer to a request that cannot be passed on."""
+    return failure(request.id, INVALID_REQUEST, text)
+
+
+def background(task: Coroutine[object, object, None], among: set[asyncio.Task[None]]) -> None:
+    """Do something beside; `among` keeps it from being forgotten."""
+    running = asyncio.create_task(task)
+    among.add(running)
+    running.add_done_callback(among.discard)
