@@ -124,10 +124,10 @@ class Runs:
         found.end()
         return found.run.id, await asyncio.shield(keeping)
 
-    async def leave(self, session: str) -> None:
+    async def leave(self, session: str, owner: str) -> None:
         """A session has ended: judge its own run, and forget that it was stopped."""
         with contextlib.suppress(GuardrailError):
-            await self.end(session, session, Words())
+            await self.end(session, owner, Words())
         self._stopped.pop(("own", session), None)
 
     async def close(self) -> None:

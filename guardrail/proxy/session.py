@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Coroutine, Mapping
+import json
+from collections.abc import Mapping
 from typing import Final, cast
 
 from opentelemetry.context import Context
@@ -12,13 +13,13 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from guardrail.call.drivers import adrive
 from guardrail.call.flow import guarded
-from guardrail.calls import Answer, Halted, Raised, Refused, Returned, ToolCall
+from guardrail.call.hints import hints_of
+from guardrail.calls import Answer, Halted, Hints, Raised, Refused, Returned, ToolCall
 from guardrail.errors import FINAL, GuardrailError
 from guardrail.proxy.exchange import Exchange, Send, ServerLost, awaited, going_on
 from guardrail.proxy.messages import (
     CONNECTION_LOST,
     INVALID_PARAMS,
-    INVALID_REQUEST,
     Malformed,
     Message,
     failure,
@@ -31,19 +32,24 @@ from guardrail.telemetry.logs import get_logger
 
 _TRACES: Final = TraceContextTextMapPropagator()
 _MOST_WITHHELD: Final = 1_000
+_MOST_TOOLS: Final = 10_000
 
 
 class Session:
     """What the guard knows of one session.
 
     `name` is the session's own; `owner` is who may use the runs that it opens: the session, or the credential that
-    several sessions share.
+    several sessions share. `server` is the server's name in the configuration, "" where it has none there.
     """
 
-    def __init__(self, runs: Runs, name: str, owner: str) -> None:
+    def __init__(self, runs: Runs, name: str, owner: str, server: str) -> None:
         self.name = name
         self.owner = owner
+        self._server = server
         self._runs = runs
+        self._hints: dict[str, Hints] = {}
+        self._others: dict[str, str] = {}
+        """The methods of the requests under way that are no calls."""
         self._flying: dict[str, Exchange] = {}
         """The calls under way, by the id of their latest request."""
         self._waiting: dict[str, Exchange] = {}
@@ -59,8 +65,12 @@ class Session:
         return request.is_request and (request.method == "tools/call" or going_on(request) in self._waiting)
 
     def is_taken(self, request: Message) -> bool:
-        """Whether a request has the id of a call that is under way: nobody could tell their answers apart."""
-        return request.is_request and request.key in self._flying
+        """Whether a request has the id of one that is under way: nobody could tell their answers apart."""
+        return request.is_request and (request.key in self._flying or request.key in self._others)
+
+    def ask(self, request: Message) -> None:
+        """A request that is no call goes to the server."""
+        self._others[request.key] = request.method or ""
 
     def call(self, request: Message, send: Send) -> Exchange:
         """Begin a call, or go on with one; what the client gets for the request is `said` by the exchange."""
@@ -100,21 +110,50 @@ class Session:
             exchange.answer(answer)
         return exchange
 
+    def learn(self, answer: Message) -> bool:
+        """Whether an answer is one to a request under way that was no call. A list of tools says what each is like."""
+        method = self._others.pop(answer.key, None)
+        if method == "tools/list":
+            self._learn_all(answer)
+        return method is not None
+
+    def _learn_all(self, answer: Message) -> None:
+        tools = answer.result.get("tools")
+        for tool in cast("list[object]", tools) if isinstance(tools, list) else ():
+            if isinstance(tool, dict) and isinstance(name := cast("dict[str, object]", tool).get("name"), str):
+                self._learn(name, hints_of(cast("dict[str, object]", tool).get("annotations"), self._server))
+
+    def _learn(self, tool: str, hints: Hints | None) -> None:
+        if hints is None:
+            self._hints.pop(tool, None)
+        elif len(self._hints) < _MOST_TOOLS:
+            self._hints[tool] = hints
+
     def replayed(self, answer: Message) -> Message:
         """An answer that the client gets a second time: what stood in its place the first time, if something did."""
         return self._withheld.get(answer.key, answer)
 
-    def lose(self, why: str) -> None:
-        """The server will answer none of the calls under way."""
+    def lose(self, why: str) -> list[Message]:
+        """The server will answer nothing that is under way: what the client gets for all that is no call."""
         for exchange in tuple(self._flying.values()):
             exchange.fail(ServerLost(why))
+        lost = [failure(json.loads(key), CONNECTION_LOST, why) for key in self._others]
+        self._others.clear()
+        return lost
+
+    async def quiet(self, seconds: float) -> None:
+        """Wait, so long, for the calls that the server is at."""
+        waiting = tuple(self._waiting.values())
+        busy = [task for exchange, task in self._tasks.items() if exchange not in waiting]
+        if busy:
+            await asyncio.wait(busy, timeout=seconds)
 
     async def close(self) -> None:
         """End the session: give up the calls under way, and judge its own run."""
         for task in tuple(self._tasks.values()):
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        await self._runs.leave(self.name)
+        await self._runs.leave(self.name, self.owner)
 
     # A call.
 
@@ -141,7 +180,7 @@ class Session:
 
     async def _guarded(self, exchange: Exchange) -> Message | None:
         request = exchange.request
-        call, words = _call(request), Words.of(request)
+        call, words = _call(request, self._hints), Words.of(request)
         opened = await self._runs.find(self.name, self.owner, words, _TRACES.extract(request.meta, Context()))
         with opened.in_use():
             flow = guarded(opened.run.standing, call)
@@ -177,7 +216,7 @@ class Session:
             if self._waiting.get(like) is exchange:
                 del self._waiting[like]
         if opened.run.stop is not None:
-            raise asyncio.CancelledError
+            raise RunOver(opened.run.id)
 
     def _say(self, exchange: Exchange, said: Message | None) -> None:
         key = exchange.request.key
@@ -199,14 +238,14 @@ def with_meta(answer: Message, meta: Mapping[str, object]) -> Message:
     return write({**answer.body, "result": {**answer.result, "_meta": merged}})
 
 
-def _call(request: Message) -> ToolCall:
+def _call(request: Message, hints: Mapping[str, Hints]) -> ToolCall:
     """The call that a request asks for; raises `Malformed`."""
     name, args = request.params.get("name"), request.params.get("arguments")
     if not isinstance(name, str) or not name:
         raise Malformed(INVALID_PARAMS, "a call names its tool")
     if args is not None and not isinstance(args, dict):
         raise Malformed(INVALID_PARAMS, "the arguments of a call are an object")
-    return ToolCall(name, cast("Mapping[str, object]", args or {}), str(request.id))
+    return ToolCall(name, cast("Mapping[str, object]", args or {}), str(request.id), hints.get(name))
 
 
 def _traced(request: Message) -> Message:
@@ -230,15 +269,3 @@ def _said(exchange: Exchange, opened: OpenRun, answer: Answer) -> Message | None
             if exchange.last is not None and exchange.is_answered:
                 return exchange.last
             raise error
-
-
-def invalid(request: Message, text: str) -> Message:
-    """The answer to a request that cannot be passed on."""
-    return failure(request.id, INVALID_REQUEST, text)
-
-
-def background(task: Coroutine[object, object, None], among: set[asyncio.Task[None]]) -> None:
-    """Do something beside; `among` keeps it from being forgotten."""
-    running = asyncio.create_task(task)
-    among.add(running)
-    running.add_done_callback(among.discard)
