@@ -22,6 +22,14 @@ class ServerLost(ConnectionResetError):
     """The server has gone, or said nothing that could be understood: it is not known whether the call was made."""
 
 
+class ServerAway(ConnectionRefusedError):
+    """The server cannot be reached: the call was not made."""
+
+
+class Unanswered(Exception):
+    """The server has turned a request down in its transport's own way, in which the client gets to know it."""
+
+
 class Exchange:
     """A call's requests and answers. `said` is what the client gets for the latest request; None: nothing."""
 
@@ -55,9 +63,14 @@ class Exchange:
         if not self._answered.done():
             self._answered.set_exception(error)
 
-    def say(self, message: Message | None) -> None:
+    def say(self, message: Message | Unanswered | None) -> None:
         """Give the client what it gets for the latest request."""
-        if not self.said.done():
+        if self.said.done():
+            return
+        if isinstance(message, Unanswered):
+            self.said.set_exception(message)
+            self.said.exception()  # which may be all that is ever heard of it: the client may have gone
+        else:
             self.said.set_result(message)
 
     async def resumed(self) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import select
+import stat
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Final, Protocol
@@ -72,33 +75,53 @@ class Writer(Protocol):
 
 
 class Input:
-    """What a file descriptor gives, read by a thread: of standard input nobody knows what it is, and who shares it."""
+    """What a file descriptor gives. Its flags stay as they are: of standard input nobody knows who shares it."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._loop = asyncio.get_running_loop()
-        self._chunks: asyncio.Queue[bytes] = asyncio.Queue(16)
-        threading.Thread(target=self._read, name="guardrail-input", daemon=True).start()
+        self._readable = asyncio.Event()
+        self._chunks: asyncio.Queue[bytes] | None = None
+        try:
+            self._loop.add_reader(descriptor, self._tell)
+        except (NotImplementedError, OSError):  # Windows has none, and a plain file needs none
+            self._chunks = asyncio.Queue(16)
+            threading.Thread(target=self._read_all, args=(self._chunks,), name="guardrail-input", daemon=True).start()
 
     async def read(self) -> bytes:
         """The next bytes; none when there will be no more."""
-        return await self._chunks.get()
+        if self._chunks is not None:
+            return await self._chunks.get()
+        await self._readable.wait()
+        self._readable.clear()
+        chunk = self._read()
+        if chunk:
+            self._loop.add_reader(self._descriptor, self._tell)
+        return chunk
 
-    def _read(self) -> None:
-        chunk = b"-"
-        while chunk:
+    def _tell(self) -> None:
+        self._loop.remove_reader(self._descriptor)  # until somebody has read it
+        self._readable.set()
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self._descriptor, CHUNK)
+        except OSError:
+            return b""
+
+    def _read_all(self, chunks: asyncio.Queue[bytes]) -> None:
+        more = True
+        while more:
+            chunk = self._read()
+            more = bool(chunk)
             try:
-                chunk = os.read(self._descriptor, CHUNK)
-            except OSError:
-                chunk = b""
-            try:
-                asyncio.run_coroutine_threadsafe(self._chunks.put(chunk), self._loop).result()
+                asyncio.run_coroutine_threadsafe(chunks.put(chunk), self._loop).result()
             except RuntimeError:  # the loop has ended
                 return
 
 
 class Output:
-    """What goes to a file descriptor, written by a thread, for the same reason."""
+    """What goes to a file descriptor: at once where it cannot block, else by a thread. Its flags stay as they are."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -109,16 +132,21 @@ class Output:
         self._error: OSError | None = None
         self._room = asyncio.Event()
         self._room.set()
+        self._has_room = _room_in(descriptor)
         threading.Thread(target=self._write, name="guardrail-output", daemon=True).start()
 
     async def line(self, text: bytes) -> None:
         """Write a line, or wait until there is room for it; raises OSError when nobody reads any more."""
         await self._room.wait()
+        if self._error is not None:
+            raise self._error
+        data = text + b"\n"
+        if not self._size and self._has_room(len(data)):
+            self._write_all(data)
+            return
         with self._lock:
-            if self._error is not None:
-                raise self._error
-            self._waiting.append(text + b"\n")
-            self._size += len(text) + 1
+            self._waiting.append(data)
+            self._size += len(data)
             if self._size > _BACKLOG:
                 self._room.clear()
             self._lock.notify()
@@ -130,7 +158,7 @@ class Output:
             await self._room.wait()
 
     def _write(self) -> None:
-        while True:
+        while self._error is None:
             with self._lock:
                 self._lock.wait_for(lambda: self._waiting)
                 data = b"".join(self._waiting)
@@ -141,12 +169,8 @@ class Output:
                 self._error = error
             with self._lock:
                 self._size -= len(data)
-            try:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._make_room)
-            except RuntimeError:  # the loop has ended
-                return
-            if self._error is not None:
-                return
 
     def _write_all(self, data: bytes) -> None:
         rest = memoryview(data)
@@ -156,3 +180,14 @@ class Output:
     def _make_room(self) -> None:
         if self._size <= _BACKLOG or self._error is not None:
             self._room.set()
+
+
+def _room_in(descriptor: int) -> Callable[[int], bool]:
+    """Whether so many bytes can be written without waiting: known of a pipe only, which is written to when it can take
+    a certain number of bytes.
+    """
+    if not hasattr(select, "poll") or not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        return lambda size: False
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return lambda size: size <= select.PIPE_BUF and any(event & select.POLLOUT for _, event in poll.poll(0))

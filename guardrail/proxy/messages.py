@@ -63,7 +63,7 @@ class Message:
     @property
     def key(self) -> str:
         """The id as a key: 1 and "1" are two."""
-        return json.dumps(self.id)
+        return repr(self.id)
 
     @property
     def is_request(self) -> bool:
@@ -74,6 +74,11 @@ class Message:
     def is_answer(self) -> bool:
         """Whether it answers a request."""
         return self.method is None and self.id is not None
+
+    @property
+    def is_stateless(self) -> bool:
+        """Whether it is of a protocol without sessions (2026-07-28 and later), in which each request says its version."""
+        return _VERSION in self.meta
 
     @property
     def params(self) -> Body:
@@ -151,7 +156,7 @@ def failure(id: Id | None, code: int, text: str) -> Message:
 
 def tool_failure(request: Message, text: str, meta: Body) -> Message:
     """The answer to a call that was not carried out, or whose result is withheld: a result that the model reads."""
-    kind = {"resultType": "complete"} if _VERSION in request.meta else {}  # since 2026-07-28, each result says its kind
+    kind = {"resultType": "complete"} if request.is_stateless else {}  # since 2026-07-28, each result says its kind
     content = [{"type": "text", "text": text}]
     return answer(request.id, {**kind, "content": content, "isError": True, "_meta": meta})
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Final
 
@@ -14,6 +13,7 @@ from guardrail.proxy.messages import INVALID_REQUEST, Malformed, Message, failur
 from guardrail.proxy.runs import Runs
 from guardrail.proxy.server import Server
 from guardrail.proxy.session import Session, with_meta
+from guardrail.proxy.signals import told_to_end
 from guardrail.proxy.words import Words, passed_on
 from guardrail.telemetry.logs import get_logger
 
@@ -81,7 +81,7 @@ class Pipes:
             return
         words = Words.of(message)
         if message.method == "notifications/cancelled":
-            self._session.cancel(Message(b"", {"id": message.params.get("requestId")}).key)
+            self._session.cancel(message)
         if message.is_request:
             self._session.ask(message)
             if words.end:
@@ -147,7 +147,7 @@ async def relay(
     session = Session(runs, NAME, NAME, name)
     pipes = Pipes(session, (Input(0), Output(1)), server, longest)
     client, said = (asyncio.create_task(part) for part in (_quietly(pipes.from_client()), pipes.from_server()))
-    told = _signalled(runs)
+    told = told_to_end(runs.abort)
     try:
         first, _ = await asyncio.wait({client, said, told}, return_when=asyncio.FIRST_COMPLETED)
         by_itself = said in first
@@ -174,19 +174,3 @@ async def _quietly(part: Coroutine[object, object, None]) -> None:
     with contextlib.suppress(OSError):
         await part
 
-
-def _signalled(runs: Runs) -> asyncio.Future[None]:
-    """Done when this process is told to end; told again, it ends without another look at the state."""
-    loop = asyncio.get_running_loop()
-    told: asyncio.Future[None] = loop.create_future()
-
-    def tell() -> None:
-        if told.done():
-            runs.abort()
-        else:
-            told.set_result(None)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with contextlib.suppress(NotImplementedError):  # Windows ends the process
-            loop.add_signal_handler(number, tell)
-    return told

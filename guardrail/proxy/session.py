@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import json
 from collections.abc import Mapping
 from typing import Final, cast
 
@@ -16,7 +15,7 @@ from guardrail.call.flow import guarded
 from guardrail.call.hints import hints_of
 from guardrail.calls import Answer, Halted, Hints, Raised, Refused, Returned, ToolCall
 from guardrail.errors import FINAL, GuardrailError
-from guardrail.proxy.exchange import Exchange, Send, ServerLost, awaited, going_on
+from guardrail.proxy.exchange import Exchange, Send, ServerLost, Unanswered, awaited, going_on
 from guardrail.proxy.messages import (
     CONNECTION_LOST,
     INVALID_PARAMS,
@@ -48,8 +47,8 @@ class Session:
         self._server = server
         self._runs = runs
         self._hints: dict[str, Hints] = {}
-        self._others: dict[str, str] = {}
-        """The methods of the requests under way that are no calls."""
+        self._others: dict[str, Message] = {}
+        """The requests under way that are no calls."""
         self._flying: dict[str, Exchange] = {}
         """The calls under way, by the id of their latest request."""
         self._waiting: dict[str, Exchange] = {}
@@ -57,6 +56,11 @@ class Session:
         self._withheld: dict[str, Message] = {}
         """What the client got in the place of a result, by the request's id: a stream may be played to it again."""
         self._tasks: dict[Exchange, asyncio.Task[None]] = {}
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether calls are under way."""
+        return bool(self._tasks)
 
     # From the client.
 
@@ -70,7 +74,7 @@ class Session:
 
     def ask(self, request: Message) -> None:
         """A request that is no call goes to the server."""
-        self._others[request.key] = request.method or ""
+        self._others[request.key] = request
 
     def call(self, request: Message, send: Send) -> Exchange:
         """Begin a call, or go on with one; what the client gets for the request is `said` by the exchange."""
@@ -84,11 +88,16 @@ class Session:
         self._flying[request.key] = exchange
         return exchange
 
-    def cancel(self, key: str) -> None:
-        """The client does not wait any more for the request of this key; a write that was sent is in doubt."""
-        exchange = self._flying.get(key)
-        if exchange is not None:
-            self._tasks[exchange].cancel()
+    def cancel(self, notification: Message) -> None:
+        """The client does not wait any more for a request; a write that was sent is in doubt."""
+        request = Message(b"", {"id": notification.params.get("requestId")})
+        if (exchange := self._flying.get(request.key)) is not None:
+            self.give_up(exchange)
+
+    def give_up(self, exchange: Exchange) -> None:
+        """Nobody waits for a call any more."""
+        if (task := self._tasks.get(exchange)) is not None:
+            task.cancel()
 
     async def end_run(self, words: Words) -> Mapping[str, object]:
         """End the run that the words name; what the host gets to know of it. Raises `Malformed`."""
@@ -112,12 +121,13 @@ class Session:
 
     def learn(self, answer: Message) -> bool:
         """Whether an answer is one to a request under way that was no call. A list of tools says what each is like."""
-        method = self._others.pop(answer.key, None)
-        if method == "tools/list":
-            self._learn_all(answer)
-        return method is not None
+        request = self._others.pop(answer.key, None)
+        if request is not None and request.method == "tools/list":
+            self.learn_tools(answer)
+        return request is not None
 
-    def _learn_all(self, answer: Message) -> None:
+    def learn_tools(self, answer: Message) -> None:
+        """A list of tools says what the server says of each."""
         tools = answer.result.get("tools")
         for tool in cast("list[object]", tools) if isinstance(tools, list) else ():
             if isinstance(tool, dict) and isinstance(name := cast("dict[str, object]", tool).get("name"), str):
@@ -137,7 +147,7 @@ class Session:
         """The server will answer nothing that is under way: what the client gets for all that is no call."""
         for exchange in tuple(self._flying.values()):
             exchange.fail(ServerLost(why))
-        lost = [failure(json.loads(key), CONNECTION_LOST, why) for key in self._others]
+        lost = [failure(request.id, CONNECTION_LOST, why) for request in self._others.values()]
         self._others.clear()
         return lost
 
@@ -159,7 +169,8 @@ class Session:
 
     async def _carry_out(self, exchange: Exchange) -> None:
         """Carry a call out, and say what the client gets: the one place where that is decided."""
-        request, said = exchange.request, None
+        request = exchange.request
+        said: Message | Unanswered | None = None
         try:
             said = await self._guarded(exchange)
         except Malformed as error:
@@ -168,8 +179,10 @@ class Session:
             said = tool_failure(request, FINAL, {STOPPED: True, RUN_ID: error.run})
         except GuardrailError as error:
             said = failure(request.id, INVALID_PARAMS, str(error))
-        except ServerLost as error:
+        except ConnectionError as error:
             said = failure(exchange.request.id, CONNECTION_LOST, str(error))
+        except Unanswered as error:
+            said = error
         except asyncio.CancelledError:
             pass  # nobody waits for an answer
         except Exception as error:  # noqa: BLE001 - the guard's own failure: nothing of the result gets through
@@ -204,7 +217,7 @@ class Session:
 
     async def _until_resumed(self, exchange: Exchange, opened: OpenRun, like: str) -> None:
         """Pass on that the call goes on later, and wait for that; the end of the run gives it up."""
-        give_up = self._tasks[exchange].cancel
+        give_up = functools.partial(self.give_up, exchange)
         self._waiting[like] = exchange
         opened.pending.add(give_up)
         try:
@@ -218,11 +231,11 @@ class Session:
         if opened.run.stop is not None:
             raise RunOver(opened.run.id)
 
-    def _say(self, exchange: Exchange, said: Message | None) -> None:
+    def _say(self, exchange: Exchange, said: Message | Unanswered | None) -> None:
         key = exchange.request.key
         if self._flying.get(key) is exchange:
             del self._flying[key]
-        if exchange.is_answered and said is not exchange.last and said is not None:
+        if exchange.is_answered and isinstance(said, Message) and said is not exchange.last:
             if len(self._withheld) >= _MOST_WITHHELD:
                 del self._withheld[next(iter(self._withheld))]
             self._withheld[key] = said
