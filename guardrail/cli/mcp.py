@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -123,7 +122,7 @@ async def _over_http(
     runs: Runs, url: str, listen: str, name: str, headers: Mapping[str, str], token: str | None, origins: list[str]
 ) -> None:
     try:
-        from guardrail.proxy.http import serve
+        from guardrail.proxy.http.listening import serve
     except ModuleNotFoundError as error:
         raise Misuse(f"{error.name} is missing: pip install 'guardrail-runtime[mcp]'") from error
     await serve(runs, url, listen, name=name, headers=headers, token=token, origins=origins)

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from guardrail.proxy.messages import Message
+from guardrail.proxy.messages import Message, mapping
 from guardrail.telemetry.canonical import canonical
 
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
@@ -35,12 +35,13 @@ class Exchange:
 
     def __init__(self, request: Message, send: Send) -> None:
         self.request = request
-        self.said: asyncio.Future[Message | None] = _future()
+        self._loop = asyncio.get_running_loop()
+        self.said: asyncio.Future[Message | None] = self._loop.create_future()
         self.last: Message | None = None
         """The server's latest answer."""
         self._send = send
-        self._answered: asyncio.Future[Message] = _future()
-        self._resumed: asyncio.Future[None] = _future()
+        self._answered: asyncio.Future[Message] = self._loop.create_future()
+        self._resumed: asyncio.Future[None] = self._loop.create_future()
 
     @property
     def is_answered(self) -> bool:
@@ -80,9 +81,9 @@ class Exchange:
     def resume(self, request: Message, send: Send) -> None:
         """The client goes on with the call by another request."""
         self.request, self._send = request, send
-        self.said, self._answered = _future(), _future()
+        self.said, self._answered = self._loop.create_future(), self._loop.create_future()
         self._resumed.set_result(None)
-        self._resumed = _future()
+        self._resumed = self._loop.create_future()
 
 
 def awaited(request: Message, answer: Message) -> str | None:
@@ -90,8 +91,9 @@ def awaited(request: Message, answer: Message) -> str | None:
     result = answer.result
     if result.get("resultType") == "input_required":
         return _again(request, result.get("requestState"))
-    task = result.get("task")
-    return None if not isinstance(task, dict) or "content" in result else _fetching(task.get("taskId"))
+    if "task" in result and "content" not in result:
+        return _fetching(mapping(result["task"]).get("taskId"))
+    return None
 
 
 def going_on(request: Message) -> str | None:
@@ -110,7 +112,3 @@ def _again(request: Message, state: object) -> str:
 
 def _fetching(task: object) -> str:
     return canonical(["task", task])
-
-
-def _future() -> asyncio.Future[object]:
-    return asyncio.get_running_loop().create_future()

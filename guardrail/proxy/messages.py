@@ -83,17 +83,17 @@ class Message:
     @property
     def params(self) -> Body:
         """The parameters; none are an empty mapping."""
-        return _mapping(self.body.get("params"))
+        return mapping(self.body.get("params"))
 
     @property
     def meta(self) -> Body:
         """What `_meta` of the parameters says."""
-        return _mapping(self.params.get("_meta"))
+        return mapping(self.params.get("_meta"))
 
     @property
     def result(self) -> Body:
         """The result of an answer; an error has none."""
-        return _mapping(self.body.get("result"))
+        return mapping(self.body.get("result"))
 
     @property
     def error(self) -> TurnedDown | ServerError | None:
@@ -101,7 +101,7 @@ class Message:
         error = self.body.get("error")
         if error is None:
             return None
-        found = _mapping(error)
+        found = mapping(error)
         kind = TurnedDown if found.get("code") in _NOT_EXECUTED else ServerError
         return kind(str(found.get("message") or error))
 
@@ -167,7 +167,8 @@ def _object(found: object) -> Body:
     raise Malformed(INVALID_REQUEST, "a message is an object")
 
 
-def _mapping(value: object) -> Body:
+def mapping(value: object) -> Body:
+    """A value that is an object; an empty one for any other."""
     return cast("Body", value) if isinstance(value, dict) else {}
 
 

@@ -173,4 +173,3 @@ async def _quietly(part: Coroutine[object, object, None]) -> None:
     """Until the client has gone: then there is nobody to tell."""
     with contextlib.suppress(OSError):
         await part
-

@@ -109,7 +109,9 @@ class Runs:
         if found.owner != owner:
             raise RunDenied(f"the run {words.run} was opened by another: open one under an id of your own")
         if words.task is not None and words.task != found.run.task:
-            raise RunDenied(f"the run {found.run.id} is one of task {found.run.task}, not of {words.task}: end it first")
+            raise RunDenied(
+                f"the run {found.run.id} is one of task {found.run.task}, not of {words.task}: end it first"
+            )
         return found
 
     async def end(self, session: str, owner: str, words: Words) -> tuple[str, Verdict | None] | None:
@@ -177,8 +179,8 @@ class Runs:
 
     async def _made(self, words: Words) -> Run:
         task, inputs = words.task or self._task, words.inputs
-        if inputs is None:
-            inputs = self._inputs if words.task in (None, self._task) else {}
+        if inputs is None and task == self._task:
+            inputs = self._inputs
         make = partial(self._guard.run, task, inputs=inputs, id=words.run)
         made = await in_thread(partial(self._new, words.run, make))
         assert isinstance(made, Run)

@@ -22,6 +22,7 @@ from guardrail.proxy.messages import (
     Malformed,
     Message,
     failure,
+    mapping,
     tool_failure,
     write,
 )
@@ -246,8 +247,7 @@ def with_meta(answer: Message, meta: Mapping[str, object]) -> Message:
     """An answer that says more in its `_meta`; an error stays as it is."""
     if not meta or "result" not in answer.body:
         return answer
-    known = answer.result.get("_meta")
-    merged = {**(known if isinstance(known, dict) else {}), **meta}
+    merged = {**mapping(answer.result.get("_meta")), **meta}
     return write({**answer.body, "result": {**answer.result, "_meta": merged}})
 
 
