@@ -106,6 +106,7 @@ class Configuration(Declaration):
 
     policy: the name of a bundled policy, a path, or a `Policy`. `mode`, `outcomes` and `retries` refine it.
     include: further files, merged before this one (and then empty); the same name in two files is a mistake.
+    openapi: OpenAPI documents whose operations are tools, each by its `operationId` (and then empty: they are in `tools`).
     ledger: path of the ledger's SQLite file (relative to the configuration file), `memory`, or a `postgresql://` URL,
     which is not in the repr: it may hold a password.
     servers: the MCP servers: whether their annotations are trusted, what they are started with.
@@ -115,6 +116,7 @@ class Configuration(Declaration):
 
     version: Version = 1
     include: tuple[Filled, ...] = ()
+    openapi: tuple[Filled, ...] = ()
     policy: Annotated[Annotated[Filled, PLAIN] | Annotated[Policy, KEYS], BY_FORM] = "balanced"
     mode: Literal["enforce", "observe"] | None = None
     outcomes: Outcomes = Outcomes()
