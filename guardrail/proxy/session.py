@@ -170,16 +170,15 @@ class Session:
 
     async def _carry_out(self, exchange: Exchange) -> None:
         """Carry a call out, and say what the client gets: the one place where that is decided."""
-        request = exchange.request
         said: Message | Unanswered | None = None
         try:
             said = await self._guarded(exchange)
         except Malformed as error:
-            said = failure(request.id, error.code, str(error))
+            said = failure(exchange.request.id, error.code, str(error))
         except RunOver as error:
-            said = tool_failure(request, FINAL, {STOPPED: True, RUN_ID: error.run})
+            said = tool_failure(exchange.request, FINAL, {STOPPED: True, RUN_ID: error.run})
         except GuardrailError as error:
-            said = failure(request.id, INVALID_PARAMS, str(error))
+            said = failure(exchange.request.id, INVALID_PARAMS, str(error))
         except ConnectionError as error:
             said = failure(exchange.request.id, CONNECTION_LOST, str(error))
         except Unanswered as error:
