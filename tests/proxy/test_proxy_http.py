@@ -69,7 +69,9 @@ class Client:
         return httpx.post(self.url, json=sent, headers={**accept, **name, **self.headers}, timeout=PATIENCE)
 
     def ask(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        return answer_in(self.post(method, {**(params or {}), "_meta": {**self.meta, **(params or {}).get("_meta", {})}}))
+        return answer_in(
+            self.post(method, {**(params or {}), "_meta": {**self.meta, **(params or {}).get("_meta", {})}})
+        )
 
     def call(self, tool: str, meta: Mapping[str, object] | None = None, **args: object) -> dict[str, Any]:
         answer = self.ask("tools/call", {"name": tool, "arguments": args, "_meta": meta or {}})
@@ -272,7 +274,12 @@ def test_a_client_that_has_gone_leaves_a_call_that_is_still_known(place: Place, 
     client = Client(url).begin()
 
     async def leave() -> None:
-        sent = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "note", "arguments": {"pause": 1}}}
+        sent = {
+            "jsonrpc": "2.0",
+            "id": 9,
+            "method": "tools/call",
+            "params": {"name": "note", "arguments": {"pause": 1}},
+        }
         accept = {"accept": "application/json, text/event-stream"}
         async with httpx.AsyncClient() as http:
             asking = asyncio.create_task(http.post(url, json=sent, headers={**accept, **client.headers}))
