@@ -130,7 +130,7 @@ def server_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 @pytest.fixture
 def place(project: Project, server_port: int) -> Iterator[Place]:
-    project.replace("tools:\n", "tools:\n  say: {effect: read}\n  note: {effect: write}\n  no: {effect: write}\n")
+    project.replace("tools:\n", "tools:\n  say: {effect: read}\n  note: {effect: write}\n  deny: {effect: write}\n")
     with ExitStack() as stack:
         yield Place(project, stack, server_port)
 
@@ -143,7 +143,7 @@ def test_a_stopped_session_stays_stopped_and_others_go_on(place: Place, runs: Ru
     peer, url = place.listen()
     one, other = Client(url).begin(), Client(url).begin()
     assert text(one.call("say", word="hello")) == "hello"
-    one.call("no")
+    one.call("deny")
     assert is_final(one.call("note", word="x"))
     assert is_final(one.call("say", word="hello"))
     assert not other.call("note", word="x").get("isError")
@@ -194,7 +194,7 @@ def test_a_protocol_without_sessions_is_told_apart_by_credential(place: Place) -
         for who in ("me", "you")
     )
     assert text(me.call("say", word="hello")) == "hello"
-    me.call("no")
+    me.call("deny")
     stopped = me.call("note", word="x")
     assert is_final(stopped)
     assert stopped["resultType"] == "complete"

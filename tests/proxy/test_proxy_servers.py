@@ -37,7 +37,6 @@ EVERYTHING: list[Call] = [
     ("get-structured-content", {"location": "New York"}),
     ("get-annotated-message", {"messageType": "error", "includeImage": True}),
     ("get-resource-links", {"count": 2}),
-    ("get-resource-reference", {"resourceType": "Text", "resourceId": 1}),
     ("trigger-long-running-operation", {"duration": 1, "steps": 3}),
     ("no-such-tool", {}),
 ]
@@ -97,7 +96,6 @@ async def test_progress_arrives_and_resources_and_prompts_go_by(folder: Path) ->
         assert (await session.list_prompts()).prompts
         resource = (await session.list_resources()).resources[0]
         assert (await session.read_resource(resource.uri)).contents
-        await session.send_ping()
     assert done == [1, 2, 3]
 
 

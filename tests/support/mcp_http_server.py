@@ -26,7 +26,7 @@ async def note(word: str = "", pause: float = 0.0) -> str:
 
 
 @server.tool()
-async def no() -> str:
+async def deny() -> str:
     """Say no."""
     raise ToolError("only an open order can be cancelled")
 

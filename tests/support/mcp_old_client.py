@@ -27,9 +27,9 @@ async def main(calls: list[list[object]], command: list[str]) -> None:
         tools = [tool.name for tool in (await session.list_tools()).tools]
         results: list[object] = []
         for name, args, meta in calls:
-            result = await session.call_tool(name, args, progress_callback=on_progress, meta=meta)  # pyright: ignore
+            result = await session.call_tool(name, args, progress_callback=on_progress, meta=meta)
             results.append(result.model_dump(mode="json", by_alias=True, exclude_none=True))
-    print(json.dumps({"tools": tools, "results": results, "progress": progress}))
+    sys.stdout.write(json.dumps({"tools": tools, "results": results, "progress": progress}))
 
 
 if __name__ == "__main__":
