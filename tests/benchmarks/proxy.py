@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -54,7 +54,7 @@ class Client:
 
 
 @contextmanager
-def client(folder: Path, *, proxied: bool) -> Iterator[Client]:
+def client(folder: Path, *, proxied: bool) -> Generator[Client]:
     """A client of the server, through the proxy or not."""
     (folder / "guardrail.yaml").write_text(CONFIGURATION)
     before = [sys.executable, "-m", "guardrail", "mcp", "--"] if proxied else []

@@ -27,7 +27,7 @@ pytest.importorskip("uvicorn", reason="needs the extra mcp")
 
 HTTP_SERVER = Path(__file__).parents[1] / "support" / "mcp_http_server.py"
 RUN, TASK, INPUTS, END = "guardrail/run_id", "guardrail/task", "guardrail/inputs", "guardrail/end"
-MODERN = {
+MODERN: dict[str, object] = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
 }
@@ -40,16 +40,16 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def until_it_listens(port: int) -> None:
+def until_it_listens(port: int, process: subprocess.Popen[bytes]) -> None:
     until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
+    while time.monotonic() < until and process.poll() is None:
         try:
             socket.create_connection(("127.0.0.1", port)).close()
         except OSError:
             time.sleep(0.05)
         else:
             return
-    raise AssertionError(f"nothing listens at {port}")
+    raise AssertionError(f"nothing listens at {port}; the process has ended with {process.poll()}")
 
 
 @dataclass
@@ -111,7 +111,7 @@ class Place:
         url = f"http://127.0.0.1:{self.port}/mcp"
         command = [sys.executable, "-m", "guardrail", "mcp", "--url", url, "--listen", f"127.0.0.1:{port}", *options]
         peer = self.stack.enter_context(Peer(command, self.project.folder, SHOP_KEY="s3cret-key", **environ))
-        until_it_listens(port)
+        until_it_listens(port, peer.process)
         return peer, f"http://127.0.0.1:{port}/mcp"
 
 
@@ -121,7 +121,7 @@ def server_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     port = free_port()
     server = subprocess.Popen([sys.executable, str(HTTP_SERVER), str(port)], stderr=subprocess.DEVNULL)
     try:
-        until_it_listens(port)
+        until_it_listens(port, server)
         yield port
     finally:
         server.kill()

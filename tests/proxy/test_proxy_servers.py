@@ -159,7 +159,8 @@ async def test_sql_through_the_proxy_is_classified_statement_by_statement(folder
 @pytest.mark.parametrize("server", ["node", "shop"])
 def test_the_client_of_the_generation_before_gets_what_it_gets_without_the_proxy(folder: Path, server: str) -> None:
     command = node(f"{SCOPE}/server-everything") if server == "node" else python_server(folder)
-    calls = EVERYTHING if server == "node" else [("add", {"a": 1, "b": 2}), ("broken", {})]
+    numbers: list[Call] = [("add", {"a": 1, "b": 2}), ("broken", {})]
+    calls = EVERYTHING if server == "node" else numbers
     bare, through = (old_client(folder, calls, [*before, *command]) for before in ([], GUARD))
     assert through == bare
     assert len(through["results"]) == len(calls)
@@ -187,7 +188,7 @@ def python_server(folder: Path) -> list[str]:
 
 
 def old_client(folder: Path, calls: Sequence[Call], command: Sequence[str]) -> dict[str, Any]:
-    asked = json.dumps([[name, args, None] for name, args in calls])
+    asked = json.dumps([[name, args] for name, args in calls])
     ended = subprocess.run(
         [str(old_sdk()), str(OLD_CLIENT), asked, *command],
         cwd=folder,

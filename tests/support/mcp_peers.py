@@ -7,7 +7,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -15,7 +15,7 @@ from typing import IO, Any, Self
 from support.command_line import ENVIRON
 
 SHOP_SERVER = Path(__file__).with_name("mcp_shop_server.py")
-PATIENCE = 30.0
+PATIENCE = 60.0
 """How many seconds anything may take that a test waits for."""
 
 
@@ -88,17 +88,17 @@ class Peer:
         """The message that answers a request."""
         return self.hear(lambda message: message.get("id") == id and "method" not in message)
 
-    def hear(self, wanted: Any) -> dict[str, Any]:
+    def hear(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """The first message of that kind that was not heard before."""
-        for place, message in enumerate(self.said):
-            if wanted(message):
+        for place, known in enumerate(self.said):
+            if wanted(known):
                 del self.said[place]
-                return message
+                return known
         while True:
             line = self._lines.get(timeout=PATIENCE)
             assert line, f"the process has said all it had to say:\n{self.log.decode()}"
             self.raw.append(line.rstrip(b"\n"))
-            message = json.loads(line)
+            message: dict[str, Any] = json.loads(line)
             if wanted(message):
                 return message
             self.said.append(message)

@@ -13,6 +13,7 @@ import sqlite3
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,7 @@ def begin_task(**_: object) -> dict[str, Any]:
     return {"task": {"taskId": "t1", "status": "working"}}
 
 
-TOOLS = {
+TOOLS: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, bool] | None]] = {
     "lookup_order": (lookup_order, READ),
     "refund_order": (refund_order, None),
     "note_order": (note_order, None),
