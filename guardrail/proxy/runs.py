@@ -211,6 +211,9 @@ def _told(run: Run | None) -> Verdict | None:
     if run is None or run.verdict is None:
         return None
     log, kind = get_logger(run_id=run.id, task=run.task), run.verdict.kind
-    say = log.warning if kind in ("stopped", "silent_failure") else log.info
-    say("guardrail.run_ended", verdict=kind, findings=len(run.verdict.findings))
+    findings = len(run.verdict.findings)
+    if kind in ("stopped", "silent_failure"):
+        log.warning("guardrail.run_ended", verdict=kind, findings=findings)
+    else:
+        log.info("guardrail.run_ended", verdict=kind, findings=findings)
     return run.verdict

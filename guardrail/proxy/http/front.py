@@ -211,8 +211,13 @@ class Front:
             raise ServerLost(f"the connection to the server broke: {error}") from error
         if response.status_code == 404 and (session := self._known(request)) is not None:
             self._sessions.pop(session.name, None)
-            self._do(session.close())
+            self._do(self._lost(session))
         return response
+
+    async def _lost(self, session: Session) -> None:
+        """The server knows a session no more: it ends, once its calls have been told so."""
+        await session.quiet(CONNECTING)
+        await session.close()
 
     async def _through(self, response: httpx.Response, adapt: Adapt | None) -> Response:
         """A response as it is; with `adapt`, its answers as that makes them."""
