@@ -19,7 +19,7 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"verification"}),
     frozenset({"run"}),
     frozenset({"guardrail"}),  # the package itself, which shows users what lies below
-    frozenset({"trials", "recorded"}),
+    frozenset({"trials", "recorded", "proxy"}),
     frozenset({"cli"}),
     frozenset({"__main__"}),
 )
