@@ -12,7 +12,7 @@ import typer
 from guardrail.cli.exits import Exit, Misuse
 from guardrail.cli.options import Config, Inputs
 from guardrail.cli.places import configuration_file, find_modules
-from guardrail.cli.verify import read_inputs
+from guardrail.cli.inputs import read_inputs
 
 if TYPE_CHECKING:
     from guardrail.declare.configuration import Configuration, Server
@@ -89,7 +89,7 @@ def _runs(guard: Guard, idle: str, task: str | None, inputs: list[str]) -> Runs:
         raise Misuse(f"--idle {idle}: {error}") from error
     if length <= 0:
         raise Misuse("--idle must be longer than nothing")
-    return Runs(guard, idle=length, task=task, inputs=read_inputs(declared, inputs))
+    return Runs(guard, idle=length, task=task, inputs=read_inputs({} if declared is None else declared.inputs, inputs))
 
 
 def _declared(configuration: Configuration, name: str | None) -> tuple[str, Server]:

@@ -133,8 +133,8 @@ def completed(tool: Callable[..., Any], args: Mapping[str, object]) -> Mapping[s
 
     Raises `TypeError` for arguments that are not by name, such as the text that a model writes.
     """
-    if not isinstance(args, Mapping):
-        given = type(cast("object", args)).__name__
+    if not isinstance(cast("object", args), Mapping):
+        given = type(args).__name__
         raise TypeError(f"the arguments of {name_of(tool)} are {given}: give a mapping by name (json.loads of a text)")
     return {**_parameters(tool)[2], **args}
 

@@ -20,6 +20,7 @@ from support.kits.stage import Kit, Mode, Scene, Script, Tools, asked
 from support.shop import Shop
 
 TURNS, ROUNDS, WARM = 30, 15, 2
+MODES: tuple[Mode, ...] = ("sync", "async")
 Way: TypeAlias = Literal["bare", "called", "adapted"]
 """Without a guard; with tools that are guarded by `run.wrap`; with the adapter."""
 
@@ -51,7 +52,7 @@ def main() -> None:
     """Measure every kit of this environment in its first mode and, if it has one, its first asynchronous mode."""
     with tempfile.TemporaryDirectory() as folder:
         for kit in kits():
-            for mode in [mode for mode in ("sync", "async") if mode in kit.modes]:
+            for mode in [mode for mode in MODES if mode in kit.modes]:
                 _measure(kit, mode, Path(folder) / kit.name / mode)
 
 
