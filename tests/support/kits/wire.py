@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeAlias
@@ -31,8 +31,20 @@ class Dialect:
 def endpoint(script: Script) -> str:
     """Where the script's model answers."""
     server = _server()
-    server.scripts.append(script)
-    return f"http://127.0.0.1:{server.server_port}/{len(server.scripts) - 1}"
+    server.models.append(Model(script))
+    return f"http://127.0.0.1:{server.server_port}/{len(server.models) - 1}"
+
+
+@dataclass
+class Model:
+    """A script, and the results of tools that it was told: a request may hold only those that came since."""
+
+    script: Script
+    told: list[str] = field(default_factory=list[str])
+
+    def next(self, results: Sequence[str], *, continued: bool) -> tuple[int, Turn]:
+        self.told = [*self.told, *results] if continued else [*results]
+        return self.script.next(self.told)
 
 
 class _Server(ThreadingHTTPServer):
@@ -41,7 +53,7 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.scripts: list[Script] = []
+        self.models: list[Model] = []
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
@@ -57,9 +69,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         request: Body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        _, script, path = self.path.split("?")[0].split("/", 2)
+        _, model, path = self.path.split("?")[0].split("/", 2)
         dialect = DIALECTS[path]
-        number, turn = self.server.scripts[int(script)].next(list(dialect.results(request)))
+        continued = "previous_response_id" in request or request.get("thread", {}).get("type") == "continue"
+        number, turn = self.server.models[int(model)].next([*dialect.results(request)], continued=continued)
         whole = dialect.whole(request["model"], number, turn)
         if request.get("stream"):
             self._answer("text/event-stream", "".join(map(_event, dialect.events(whole))))
