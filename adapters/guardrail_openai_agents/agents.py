@@ -85,8 +85,4 @@ class _Reach:
     async def _hand_over(self, invoke: Callable[[Any, str], Awaitable[Agent[Any]]], context: Any, text: str) -> Any:
         agent = await invoke(context, text)
         _, made = self._made.get(id(agent), (None, None))
-        return made or guarded_by(self.tools, agent)  # one that was made just now is kept by nobody
-
-
-def guarded_by(tools: Tools, agent: A) -> A:
-    return _Reach(tools).guarded(agent)
+        return made or _Reach(self.tools).guarded(agent)  # one that was made just now is kept by nobody

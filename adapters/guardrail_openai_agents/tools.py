@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from agents import FunctionTool, ModelBehaviorError, Tool
 from agents.mcp import MCPServer
-from agents.tool import LocalShellTool, ShellTool
+from agents.tool import CustomTool, LocalShellTool, ShellTool
 
 from guardrail.calls import Refused, ToolCall, Unmade
 from guardrail.run.adapter import Adapter
@@ -42,7 +42,7 @@ class Tools(Adapter[Native]):
         if isinstance(tool, ShellTool | LocalShellTool) and tool.executor is not None:
             describe = functools.partial(_commands, tool.name)
             return dataclasses.replace(tool, executor=self._executor(tool.executor, describe))
-        if tool.type == "custom":
+        if isinstance(tool, CustomTool):
             describe = functools.partial(_text, tool.name)
             return dataclasses.replace(tool, on_invoke_tool=self._executor(tool.on_invoke_tool, describe))
         return tool
@@ -65,9 +65,10 @@ class Tools(Adapter[Native]):
         @functools.wraps(invoke)
         async def guarded(context: Any, text: str) -> object:
             outputs: list[object] = []
+            heard: list[object] = []
 
             async def execute() -> object:
-                token = _heard.set(heard := [])
+                token = _heard.set(heard)
                 try:
                     outputs.append(await invoke(context, text))
                 except ModelBehaviorError as error:

@@ -109,7 +109,9 @@ def test_an_error_of_the_tools_is_told_and_holds_even_if_it_is_one_of_types(guar
 
 
 def test_a_call_that_is_refused_is_told_as_failed(guards: Guards, shop: Shop, told: Told) -> None:
-    guard = guards(tools={"note_order": {"effect": "write", "args": {"note": {"type": "text", "matches": "^[a-z]{3}"}}}})
+    guard = guards(
+        tools={"note_order": {"effect": "write", "args": {"note": {"type": "text", "matches": "^[a-z]{3}"}}}}
+    )
     with guard.run():
         Batches(guard, {"note_order": shop.note_order}, as_text).make([NOTE], told)
     [(_, content, failed)] = told.results

@@ -25,7 +25,9 @@ class Scripted(Model):
     async def get_response(self, system_instructions: Any, input: Any, *args: Any, **options: Any) -> ModelResponse:
         return ModelResponse(self._next(input).output, Usage(), None)
 
-    async def stream_response(self, system_instructions: Any, input: Any, *args: Any, **options: Any) -> AsyncIterator[Any]:
+    async def stream_response(
+        self, system_instructions: Any, input: Any, *args: Any, **options: Any
+    ) -> AsyncIterator[Any]:
         yield ResponseCompletedEvent(type="response.completed", response=self._next(input), sequence_number=0)
 
     def _next(self, input: Any) -> Response:

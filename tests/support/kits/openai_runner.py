@@ -53,15 +53,15 @@ class ToolRunner:
 
     def _run(self, scene: Scene, script: Script, tools: Sequence[Tool], mode: Mode) -> str:
         functions = [RegisteredFunction(schema(tool), plain(tool)) for tool in tools]
-        bare = scene.runs is None
-        runner = ResponsesToolRunner(functions=functions) if bare else guarded_runner(scene.runs, functions)
+        runs = scene.runs
+        runner = ResponsesToolRunner(functions=functions) if runs is None else guarded_runner(runs, functions)
         with client(script) as api:
             return runner.run(api, TASK, stream=mode.endswith("stream"), max_steps=10).output_text
 
     async def _arun(self, scene: Scene, script: Script, tools: Sequence[Tool], mode: Mode) -> str:
         functions = [AsyncRegisteredFunction(schema(tool), awaited(tool)) for tool in tools]
-        bare = scene.runs is None
-        runner = AsyncResponsesToolRunner(functions=functions) if bare else guarded_runner(scene.runs, functions)
+        runs = scene.runs
+        runner = AsyncResponsesToolRunner(functions=functions) if runs is None else guarded_runner(runs, functions)
         async with aclient(script) as api:
             return (await runner.run(api, TASK, stream=mode.endswith("stream"), max_steps=10)).output_text
 
