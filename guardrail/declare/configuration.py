@@ -71,6 +71,16 @@ def dialect_of(url: str) -> Dialect | None:
     return _DIALECTS.get(scheme.partition("+")[0].lower()) if found else "sqlite"
 
 
+class Server(Declaration):
+    """An MCP server by name.
+
+    trust_annotations: its annotations may also say that a tool only reads, or that a repeat is harmless; without it
+    only that one writes.
+    """
+
+    trust_annotations: Flag = False
+
+
 class Content(Declaration):
     """What of the content telemetry may carry: nothing (the default), or redacted arguments and results."""
 
@@ -83,14 +93,17 @@ class Configuration(Declaration):
 
     policy: the name of a bundled policy, a path, or a `Policy`. `mode`, `outcomes` and `retries` refine it.
     include: further files, merged before this one (and then empty); the same name in two files is a mistake.
+    openapi: OpenAPI documents whose operations are tools, each by its `operationId` (and then empty: they are in `tools`).
     ledger: path of the ledger's SQLite file (relative to the configuration file), `memory`, or a `postgresql://` URL,
     which is not in the repr: it may hold a password.
+    servers: the MCP servers whose annotations are trusted.
     drain: how long the end of a run waits for calls in flight.
     on_silent_failure: `raise` makes leaving the run raise `SilentFailure`; `report` (default) only says so.
     """
 
     version: Version = 1
     include: tuple[Filled, ...] = ()
+    openapi: tuple[Filled, ...] = ()
     policy: Annotated[Annotated[Filled, PLAIN] | Annotated[Policy, KEYS], BY_FORM] = "balanced"
     mode: Literal["enforce", "observe"] | None = None
     outcomes: Outcomes = Outcomes()
@@ -99,6 +112,7 @@ class Configuration(Declaration):
     stores: Mapping[Name, StoreDeclaration] = {}
     tools: Mapping[str, Tool] = {}
     tasks: Mapping[Filled, Task] = {}
+    servers: Mapping[Filled, Server] = {}
     ledger: LedgerPlace = Field(default="guardrail.db", repr=False)
     drain: Duration = "30s"
     on_silent_failure: Literal["raise", "report"] = "report"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 from collections.abc import Mapping
 from decimal import Decimal
 from hashlib import blake2b
@@ -15,6 +14,7 @@ from guardrail.stores.http.api import Resource
 from guardrail.stores.http.messages import check_depth
 from guardrail.stores.photographs import check_size, check_unique
 from guardrail.stores.store import Photograph
+from guardrail.stores.structures import packed, plain
 
 MOST_COLUMNS: Final = 1_000
 """How many columns all rows of a picture may have together."""
@@ -128,28 +128,5 @@ def _text(key: Key) -> tuple[str, ...]:
 
 def digest(row: _Object) -> bytes:
     """A row's hash: the same whatever the order of names, the form of numbers, and whether nulls are left out."""
-    told = sorted((name, _plain(value)) for name, value in row.items() if value is not None)
-    return blake2b(marshal.dumps(told, 2), digest_size=16).digest()
-
-
-def _plain(value: object) -> object:
-    match value:
-        case bool():
-            return value
-        case int() | Decimal():
-            return ("#", _digits(value))
-        case dict():
-            members = cast("dict[str, object]", value)
-            return ("{", sorted((name, _plain(member)) for name, member in members.items()))
-        case list():
-            return [_plain(item) for item in cast("list[object]", value)]
-        case _:
-            return value
-
-
-def _digits(number: int | Decimal) -> str:
-    """A number's digits, without those that say nothing."""
-    if number == 0:
-        return "0"
-    text = format(number, "f") if isinstance(number, Decimal) else str(number)
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    told = sorted((name, plain(value)) for name, value in row.items() if value is not None)
+    return blake2b(packed(told), digest_size=16).digest()
