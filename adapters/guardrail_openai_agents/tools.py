@@ -48,18 +48,22 @@ class Tools(Adapter[Native]):
         return tool
 
     def _function(self, tool: FunctionTool) -> FunctionTool:
+        """The function, guarded within what the SDK puts around it, which makes texts for the model of its errors."""
+        invoker: Any = tool.on_invoke_tool
+        own = getattr(invoker, _OWN, invoker)
+        by, own = getattr(own, _GUARDED, (None, own))
+        if by is self:  # the SDK asks for the tools before each request
+            return tool
         made = copy(tool)
-        invoker: Any = copy(made.on_invoke_tool)
-        if hasattr(invoker, _INVOKED):  # tells the model of errors: inside of it they are still errors
-            setattr(invoker, _INVOKED, self._invoke(tool.name, getattr(invoker, _INVOKED)))
+        if hasattr(invoker, _OWN):
+            made.on_invoke_tool = copy(made.on_invoke_tool)
+            setattr(made.on_invoke_tool, _OWN, self._invoke(tool.name, own))
         else:
-            invoker = self._invoke(tool.name, made.on_invoke_tool)
-        made.on_invoke_tool = invoker
+            made.on_invoke_tool = self._invoke(tool.name, own)
         return made
 
     def _invoke(self, name: str, invoke: Invoke) -> Invoke:
         """A function's call, guarded. One of an MCP server is judged by what the server answered."""
-        invoke = getattr(invoke, _GUARDED, invoke)  # a tool that is guarded already is not guarded twice
         misfit = f"Invalid JSON input for tool {name}"
 
         @functools.wraps(invoke)
@@ -86,27 +90,29 @@ class Tools(Adapter[Native]):
                 raise answer
             return outputs[0] if outputs else answer
 
-        setattr(guarded, _GUARDED, invoke)
+        setattr(guarded, _GUARDED, (self, invoke))
         return guarded
 
     def _executor(self, execute: Callable[..., Any], describe: Callable[..., Native]) -> Callable[..., Any]:
-        execute = getattr(execute, _GUARDED, execute)
+        by, own = getattr(execute, _GUARDED, (None, execute))
+        if by is self:
+            return execute
 
-        @functools.wraps(execute)
+        @functools.wraps(own)
         async def guarded(*given: Any) -> object:
-            return await self.acall(describe(*given), functools.partial(execute, *given))
+            return await self.acall(describe(*given), functools.partial(own, *given))
 
-        setattr(guarded, _GUARDED, execute)
+        setattr(guarded, _GUARDED, (self, own))
         return guarded
 
 
 Invoke = Callable[[Any, str], Awaitable[Any]]
 
-_INVOKED = "_invoke_tool_impl"
+_OWN = "_invoke_tool_impl"
 """Where an invoker that the SDK makes keeps the tool's own; it has no public hook between the two."""
 
 _GUARDED = "__guardrail_tool__"
-"""Where what is guarded keeps what it guards."""
+"""Where what is guarded keeps by what it is, and what it guards: a tool is not guarded twice."""
 
 _heard: ContextVar[list[object]] = ContextVar("guardrail.openai_agents.heard")
 """What MCP servers have answered within a tool's call."""

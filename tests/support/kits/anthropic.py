@@ -33,7 +33,7 @@ def aclient(script: Script) -> AsyncAnthropic:
 class Messages:
     """Messages."""
 
-    name = "anthropic, messages"
+    name = "anthropic messages"
 
     def guarded(self, runs: Runs, tools: Functions) -> Calls:
         return ToolCalls(runs, tools)
@@ -76,7 +76,7 @@ class ToolRunner:
     nests = True
 
     def __init__(self, *, eager: bool = False) -> None:
-        self.name = "anthropic, tool runner, eager" if eager else "anthropic, tool runner"
+        self.name = "anthropic eager tool runner" if eager else "anthropic tool runner"
         self.modes: Sequence[Mode] = (
             ("sync stream", "async stream") if eager else ("sync", "async", "sync stream", "async stream")
         )

@@ -15,7 +15,7 @@ from support.kits.stage import Kit, Script
 class Chat:
     """Chat completions."""
 
-    name = "openai, chat completions"
+    name = "openai chat completions"
 
     def guarded(self, runs: Runs, tools: Functions) -> Calls:
         return ToolCalls(runs, tools)
@@ -50,7 +50,7 @@ class Chat:
 class Responses:
     """Responses."""
 
-    name = "openai, responses"
+    name = "openai responses"
 
     def guarded(self, runs: Runs, tools: Functions) -> Calls:
         return ToolCalls(runs, tools)

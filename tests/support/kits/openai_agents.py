@@ -61,7 +61,7 @@ class AgentsSdk:
     nests = True
 
     def __init__(self, *, hands_over: bool = False) -> None:
-        self.name = "openai agents, handed over to" if hands_over else "openai agents"
+        self.name = "openai agents handoff" if hands_over else "openai agents"
         self.nests = not hands_over
         self.hands_over = hands_over
 

@@ -28,7 +28,7 @@ Tool = Callable[..., Any]
 class ToolRunner:
     """The runner, blocking and awaited, with its answers streamed or not."""
 
-    name = "openai, tool runner"
+    name = "openai tool runner"
     modes: Sequence[Mode] = ("sync", "async", "sync stream", "async stream")
     limits: Mapping[str, str] = {
         "test_a_mistake_of_the_models_holds_nothing": ENDS.format("a tool that there is not", "_Run.validate"),

@@ -246,10 +246,7 @@ def _message(model: str, number: int, turn: Turn) -> Body:
     if isinstance(turn, str):
         content = [{"type": "text", "text": turn}]
     else:
-        content = [
-            {"type": "tool_use", "id": call_id(number, place), "name": asked.name, "input": asked.args}
-            for place, asked in enumerate(turn)
-        ]
+        content = [_tool_use(asked, call_id(number, place)) for place, asked in enumerate(turn)]
     return {
         "id": f"msg_{number}",
         "type": "message",
@@ -260,6 +257,13 @@ def _message(model: str, number: int, turn: Turn) -> Body:
         "stop_sequence": None,
         "usage": {"input_tokens": 10, "output_tokens": 5},
     }
+
+
+def _tool_use(asked: Asked, id: str) -> Body:
+    """A call; `browser.click` is that of the member `click` of the toolset `browser`."""
+    toolset, _, name = asked.name.rpartition(".")
+    member = {"toolset_name": toolset} if toolset else {}
+    return {"type": "tool_use", "id": id, "name": name, "input": asked.args, **member}
 
 
 def _message_events(whole: Body) -> Iterator[Body]:
