@@ -9,6 +9,7 @@ import pytest
 
 from guardrail import Configuration, Guard, RunStopped
 from guardrail.errors import FINAL, GuardrailError, RunHalted
+from support.kits.pages import LOOK, REFUND, played
 from support.kits.registry import WANTED
 
 if "anthropic" not in WANTED:
@@ -22,7 +23,7 @@ from pydantic import BaseModel
 from guardrail_anthropic import ToolCalls, guarded_runner
 from support.kits.anthropic import MODEL, TASK, client
 from support.kits.stage import Script, asked
-from support.kits.wire import DIALECTS
+from support.kits.wire import DIALECTS, endpoint
 
 TOOLS = {
     "cancel_order": {"effect": "write"},
@@ -66,9 +67,8 @@ def test_each_call_of_a_message_is_answered_in_one_message_though_the_run_is_sto
     whole = DIALECTS["v1/messages"].whole("scripted", 1, [CANCEL, NOTE, CLICK])
     messages: list[Any] = []
     tools = {"cancel_order": cancel_order.func, "note_order": note_order.func}
-    with pytest.raises(RunStopped), guard.run():
-        with pytest.raises(RunHalted):
-            ToolCalls(guard, tools).make(Message.model_validate(whole), messages)
+    with pytest.raises(RunStopped), guard.run(), pytest.raises(RunHalted):
+        ToolCalls(guard, tools).make(Message.model_validate(whole), messages)
     refused = {"type": "tool_result", "content": FINAL, "is_error": True}
     error = '{"error": "only an open order can be cancelled"}'
     assert messages == [
@@ -182,3 +182,10 @@ def test_a_wrong_value_within_a_tool_is_no_mistake_of_the_models(guard: Guard) -
 def test_what_is_no_tool_runner_is_not_taken_for_guarded(guard: Guard) -> None:
     with pytest.raises(GuardrailError, match="no tool runner"):
         guarded_runner(guard, object())
+
+
+def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script([LOOK], [REFUND], "Refunded.")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", endpoint(script))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
+    assert played("anthropic", tmp_path, monkeypatch)["run"].verdict.kind == "verified"

@@ -11,19 +11,33 @@ import pytest
 
 from guardrail import Configuration, Guard, RunStopped
 from guardrail.errors import GuardrailError
+from support.kits.pages import LOOK as LOOKED
+from support.kits.pages import REFUND, played
 from support.kits.registry import WANTED
 
 if "openai_agents" not in WANTED:
     pytest.skip("openai_agents is not in this environment", allow_module_level=True)
 
-from agents import Agent, CustomTool, Handoff, Model, ModelResponse, Runner, ShellTool, SQLiteSession, Usage
-from agents import function_tool, handoff
+from agents import (
+    Agent,
+    CustomTool,
+    Handoff,
+    Model,
+    ModelResponse,
+    Runner,
+    ShellTool,
+    SQLiteSession,
+    Usage,
+    function_tool,
+    handoff,
+)
 from agents.mcp import MCPServerStdio
 from openai.types.responses import Response
 
 from guardrail_openai_agents import guarded
 from support.kits.openai_agents import SPOKEN, Scripted, config
 from support.kits.stage import Script, Turn, asked
+from support.kits.wire import endpoint
 
 CANCEL = asked("cancel_order", order_id=17)
 NOTE = asked("note_order", order_id=17)
@@ -243,3 +257,14 @@ async def test_a_session_outlives_a_stop_and_the_run_stays_stopped(guard: Guard,
     session.close()
     calls, answers = ([i["call_id"] for i in items if i.get("type") == kind] for kind in (CALL, OUTPUT))
     assert sorted(calls) == sorted(answers)
+
+
+async def test_the_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = Script([LOOKED], [REFUND], "Refunded.")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{endpoint(script)}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("OPENAI_AGENTS_DISABLE_TRACING", "1")
+    await played("openai-agents", tmp_path, monkeypatch)["refund"]()
+    assert capsys.readouterr().out == "Refunded. verified\n"

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from guardrail import Configuration, Guard, RunStopped
 from guardrail.errors import FINAL, GuardrailError, RunHalted
+from support.kits.pages import LOOK, REFUND, played
 from support.kits.registry import WANTED
 
 if "openai" not in WANTED:
@@ -24,7 +25,7 @@ from openai.types.responses import Response
 from guardrail_openai import ToolCalls
 from support.kits.openai_clients import client
 from support.kits.stage import Script, asked
-from support.kits.wire import DIALECTS
+from support.kits.wire import DIALECTS, endpoint
 
 TOOLS = {"patch": {"effect": "write"}, "cancel_order": {"effect": "write"}, "note_order": {"effect": "write"}}
 
@@ -76,12 +77,18 @@ def test_custom_tools_get_their_text_and_each_call_its_answer_in_the_words_of_it
     guard: Guard, answer: Any, told: list[dict[str, str]]
 ) -> None:
     messages: list[Any] = []
-    with pytest.raises(RunStopped), guard.run():
-        with pytest.raises(RunHalted):
-            ToolCalls(guard, {"patch": patch, "note_order": patch}).make(answer, messages)
+    with pytest.raises(RunStopped), guard.run(), pytest.raises(RunHalted):
+        ToolCalls(guard, {"patch": patch, "note_order": patch}).make(answer, messages)
     texts = ['{"error": "no such line: + a"}', FINAL]
     place = "content" if "role" in told[0] else "output"
     assert messages == [{**message, place: text} for message, text in zip(told, texts, strict=True)]
+
+
+def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script([LOOK], [REFUND], "Refunded.")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{endpoint(script)}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    assert played("openai", tmp_path, monkeypatch)["run"].verdict.kind == "verified"
 
 
 lib = pytest.importorskip("openai.lib.responses_tool_runner", reason="the tool runner came with openai 3")

@@ -14,6 +14,10 @@ from support.kits.stage import Kit, Mode, Scene, Script, asked
 from support.kits.wire import DIALECTS
 
 SPOKEN = DIALECTS["v1/responses"]
+TELLS = "tool_not_found_behavior" in RunConfig.__dataclass_fields__
+ENDS = (
+    "in old versions a tool that there is not ends the run: agents.run_internal.turn_resolution:process_model_response"
+)
 
 
 class Scripted(Model):
@@ -57,8 +61,7 @@ class AgentsSdk:
     """Agents that run; streamed or not. The one that does the work may be handed over to."""
 
     modes: Sequence[Mode] = ("sync", "async", "async stream")
-    limits: Mapping[str, str] = {}
-    nests = True
+    limits: Mapping[str, str] = {} if TELLS else {"test_a_mistake_of_the_models_holds_nothing": ENDS}
 
     def __init__(self, *, hands_over: bool = False) -> None:
         self.name = "openai agents handoff" if hands_over else "openai agents"
@@ -92,8 +95,9 @@ class AgentsSdk:
 
 
 def config() -> RunConfig:
-    """A tool that there is not is told to the model; unasked, the SDK ends the run."""
-    return RunConfig(tracing_disabled=True, tool_not_found_behavior="return_error_to_model")
+    """A tool that there is not is told to the model, where the SDK can; unasked, it ends the run."""
+    telling: Any = {"tool_not_found_behavior": "return_error_to_model"} if TELLS else {}
+    return RunConfig(tracing_disabled=True, **telling)
 
 
 KITS: list[Kit] = [AgentsSdk(), AgentsSdk(hands_over=True)]
