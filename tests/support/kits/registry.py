@@ -8,7 +8,10 @@ from importlib import import_module
 from support.kits.stage import Kit
 
 FRAMEWORKS: dict[str, str] = {
+    "anthropic": "anthropic",
     "langchain": "langchain",
+    "openai": "openai",
+    "openai_agents": "agents",
 }
 """The modules of kits, each with the package that must be there for it."""
 

@@ -144,9 +144,9 @@ def _bound(method: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
 
 def _awaited(tool: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(tool)
-    async def awaited(**args: Any) -> dict[str, Any]:
+    async def awaited(*values: Any, **args: Any) -> dict[str, Any]:
         await asyncio.sleep(0)
-        found: dict[str, Any] = tool(**args)
+        found: dict[str, Any] = tool(*values, **args)
         return found
 
     return awaited

@@ -1,0 +1,82 @@
+"""The tool calls of a loop over messages, made and answered under a guard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from anthropic.types import Message, ToolUseBlock
+from anthropic.types.beta import BetaMessage, BetaToolUseBlock
+
+from guardrail.run.adapter import Runs
+from guardrail.run.batches import Asked, Batches, Tell, as_text
+
+
+class ToolCalls:
+    """Makes the tool calls that a model asks for: `ToolCalls(guard, {"lookup_order": lookup_order, ...})`.
+
+    `runs` is a guard, whose open run each call then belongs to, or one run. `content` makes what the model is told out
+    of a tool's result; as it is left, a text stays one and anything else becomes JSON. A member of a toolset has its
+    name with that of the toolset before it, "browser.navigate". What Anthropic runs itself (web search, code, hosted
+    MCP servers) cannot be guarded.
+    """
+
+    def __init__(
+        self, runs: Runs, tools: Mapping[str, Callable[..., Any]], *, content: Callable[[Any], Any] = as_text
+    ) -> None:
+        self._batches = Batches(runs, tools, content)
+
+    def gate(self) -> None:
+        """Before each request to the model: raise `RunHalted` if the run is over."""
+        self._batches.gate()
+
+    def make(self, answer: Message | BetaMessage, messages: list[Any]) -> bool:
+        """Make the calls of the model's answer one after another and append a message of their results to `messages`.
+
+        Returns whether there were any. Raises `RunHalted` if the guard stops the run; each call has its result then,
+        too. Raises `RunNotOpen`.
+        """
+        asked = _asked(answer)
+        self._batches.make(asked, _teller(answer, messages))
+        return bool(asked)
+
+    async def amake(self, answer: Message | BetaMessage, messages: list[Any]) -> bool:
+        """The same by awaiting; tools may be asynchronous then."""
+        asked = _asked(answer)
+        await self._batches.amake(asked, _teller(answer, messages))
+        return bool(asked)
+
+
+def _asked(answer: Message | BetaMessage) -> list[Asked]:
+    blocks = [block for block in answer.content if block.type == "tool_use"]
+    return [Asked(block.id, name_of(block), cast("Mapping[str, object]", block.input)) for block in blocks]
+
+
+def _teller(answer: Message | BetaMessage, messages: list[Any]) -> Tell:
+    """Appends the result of a call to one message for all of them, which the first result begins."""
+    toolsets = {block.id: toolset_of(block) for block in answer.content if block.type == "tool_use"}
+    results: list[dict[str, Any]] = []
+
+    def tell(asked: Asked, content: Any, failed: bool) -> None:
+        if not results:
+            messages.append({"role": "user", "content": results})
+        result = {"type": "tool_result", "tool_use_id": asked.id, "content": content}
+        toolset = toolsets[asked.id]
+        results.append(
+            result
+            | ({} if toolset is None else {"toolset_name": toolset})  # which the API wants back
+            | ({"is_error": True} if failed else {})
+        )
+
+    return tell
+
+
+def toolset_of(block: ToolUseBlock | BetaToolUseBlock) -> str | None:
+    """The toolset that a call's tool is a member of, where the version of the client knows them."""
+    return getattr(block, "toolset_name", None)
+
+
+def name_of(block: ToolUseBlock | BetaToolUseBlock) -> str:
+    """The name of a call's tool. Members of toolsets may be named like another tool, so that of the toolset is added."""
+    toolset = toolset_of(block)
+    return block.name if toolset is None else f"{toolset}.{block.name}"
