@@ -9,6 +9,7 @@ from support.kits.stage import Kit
 
 FRAMEWORKS: dict[str, str] = {
     "langchain": "langchain",
+    "llama_index": "llama_index.core",
 }
 """The modules of kits, each with the package that must be there for it."""
 
