@@ -8,6 +8,7 @@ from importlib import import_module
 from support.kits.stage import Kit
 
 FRAMEWORKS: dict[str, str] = {
+    "agent_framework": "agent_framework",
     "langchain": "langchain",
     "llama_index": "llama_index.core",
 }
