@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from support.kits.registry import WANTED, kits
 from support.kits.stage import Kit, Mode
 from support.kits.theatre import Theatre
 
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 KITS = kits()
 
 
