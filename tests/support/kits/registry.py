@@ -9,6 +9,7 @@ from support.kits.stage import Kit
 
 FRAMEWORKS: dict[str, str] = {
     "agent_framework": "agent_framework",
+    "dspy": "dspy",
     "haystack": "haystack",
     "langchain": "langchain",
     "llama_index": "llama_index.core",
