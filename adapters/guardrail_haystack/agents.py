@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from copy import copy
 from functools import cache, partial
 from threading import Lock
 from types import new_class
@@ -118,9 +117,8 @@ class _Guarded:
 
 def _around(tool: Tool, calls: _Calls, asked: list[Asked]) -> Tool:
     """The tool with the guard around it; the framework takes it for one of its kind."""
-    made: Any = copy(tool)
-    made.__class__ = _guarded(cast("Any", type(tool)))
-    made.calls, made.guarded, made.asked = calls, tool, asked
+    made = object.__new__(_guarded(cast("Any", type(tool))))
+    vars(made).update(vars(tool), calls=calls, guarded=tool, asked=asked)
     return cast("Tool", made)
 
 

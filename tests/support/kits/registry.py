@@ -13,6 +13,7 @@ FRAMEWORKS: dict[str, str] = {
     "haystack": "haystack",
     "langchain": "langchain",
     "llama_index": "llama_index.core",
+    "smolagents": "smolagents",
 }
 """The modules of kits, each with the package that must be there for it."""
 
