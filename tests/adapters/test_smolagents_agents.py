@@ -82,7 +82,7 @@ def test_an_agent_that_is_managed_is_guarded_in_whatever_thread_it_runs(tmp_path
     with Theatre(kit, "sync", tmp_path) as theatre:
         tools = [theatre.tools(), theatre.tools()]
         guard = theatre.guard(tools[0])
-        ask = asked("clerk", task="Please see to it.")
+        ask = asked("clerk", task="Please see to it.", additional_args={})
 
         def play(number: int) -> None:
             played[number] = theatre.play(

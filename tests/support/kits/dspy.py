@@ -165,4 +165,4 @@ def _clerk(agent: dspy.Module, script: Script, mode: Mode) -> dspy.Tool:
     return dspy.Tool(aask_clerk if mode.startswith("async") else ask_clerk, name="ask_clerk")
 
 
-KITS = [ReAct(), ReActV2()]
+KITS = [ReAct(), *([ReActV2()] if hasattr(dspy, "ReActV2") else [])]
