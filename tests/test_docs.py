@@ -53,6 +53,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.setenv("ARCHIVE_URL", "sqlite:///archive.db")
     monkeypatch.setenv("DESK_TOKEN", "a token")
+    monkeypatch.setenv("SHOP_KEY", "a key")
     yield tmp_path
     for name, module in list(sys.modules.items()):
         if str(getattr(module, "__file__", "")).startswith(str(tmp_path)):

@@ -16,7 +16,7 @@ from guardrail.cli.exits import Exit
 from guardrail.cli.screen import Screen, hang_up, shown
 from guardrail.errors import GuardrailError
 
-COMMANDS = ("demo", "check", "verify", "judge", "backtest", "runs", "doctor")
+COMMANDS = ("demo", "check", "verify", "judge", "backtest", "runs", "doctor", "mcp")
 """The commands in the order of the help; `guardrail.cli.X` holds the function, or the group, `X`."""
 
 

@@ -13,7 +13,16 @@ from guardrail.declare.durations import Duration
 from guardrail.declare.model import Count, Declaration, Flag
 from guardrail.declare.policies import Outcomes, Policy, Sentence, Version
 from guardrail.declare.resources import Absent, Resource
-from guardrail.declare.texts import Filled, HeaderName, HeaderText, LedgerPlace, Location, Name
+from guardrail.declare.texts import (
+    EnvironmentText,
+    Filled,
+    HeaderName,
+    HeaderText,
+    LedgerPlace,
+    Location,
+    Name,
+    Variable,
+)
 from guardrail.declare.tools import Tool
 from guardrail.query.urls import is_http
 
@@ -71,6 +80,20 @@ def dialect_of(url: str) -> Dialect | None:
     return _DIALECTS.get(scheme.partition("+")[0].lower()) if found else "sqlite"
 
 
+class Server(Declaration):
+    """An MCP server by name.
+
+    trust_annotations: its annotations may also say that a tool only reads, or that a repeat is harmless; without it
+    only that one writes.
+    env: the variables that `guardrail mcp` starts it with, besides those that any process needs; not in the repr.
+    headers: what `guardrail mcp --url` sends with every request to it, credentials too; not in the repr.
+    """
+
+    trust_annotations: Flag = False
+    env: Mapping[Variable, EnvironmentText] = Field(default={}, repr=False)
+    headers: Mapping[HeaderName, HeaderText] = Field(default={}, repr=False)
+
+
 class Content(Declaration):
     """What of the content telemetry may carry: nothing (the default), or redacted arguments and results."""
 
@@ -83,14 +106,17 @@ class Configuration(Declaration):
 
     policy: the name of a bundled policy, a path, or a `Policy`. `mode`, `outcomes` and `retries` refine it.
     include: further files, merged before this one (and then empty); the same name in two files is a mistake.
+    openapi: OpenAPI documents whose operations are tools, each by its `operationId` (and then empty: they are in `tools`).
     ledger: path of the ledger's SQLite file (relative to the configuration file), `memory`, or a `postgresql://` URL,
     which is not in the repr: it may hold a password.
+    servers: the MCP servers: whether their annotations are trusted, what they are started with.
     drain: how long the end of a run waits for calls in flight.
     on_silent_failure: `raise` makes leaving the run raise `SilentFailure`; `report` (default) only says so.
     """
 
     version: Version = 1
     include: tuple[Filled, ...] = ()
+    openapi: tuple[Filled, ...] = ()
     policy: Annotated[Annotated[Filled, PLAIN] | Annotated[Policy, KEYS], BY_FORM] = "balanced"
     mode: Literal["enforce", "observe"] | None = None
     outcomes: Outcomes = Outcomes()
@@ -99,6 +125,7 @@ class Configuration(Declaration):
     stores: Mapping[Name, StoreDeclaration] = {}
     tools: Mapping[str, Tool] = {}
     tasks: Mapping[Filled, Task] = {}
+    servers: Mapping[Filled, Server] = {}
     ledger: LedgerPlace = Field(default="guardrail.db", repr=False)
     drain: Duration = "30s"
     on_silent_failure: Literal["raise", "report"] = "report"

@@ -28,10 +28,20 @@ def _filled(text: str) -> str:
     return text
 
 
-def _location(text: str) -> str:
+def _without_nul(text: str) -> str:
     if "\0" in text:
         raise ValueError("must not hold a NUL character")
-    return _filled(text)
+    return text
+
+
+def _location(text: str) -> str:
+    return _filled(_without_nul(text))
+
+
+def _variable(text: str) -> str:
+    if not text or "=" in text or "\0" in text:
+        raise ValueError("must be the name of a variable of the environment")
+    return text
 
 
 def _ledger(text: str) -> str:
@@ -79,6 +89,12 @@ Location: TypeAlias = Annotated[str, AfterValidator(_location)]
 
 LedgerPlace: TypeAlias = Annotated[str, AfterValidator(_ledger)]
 """Where a ledger lies: a path, `memory`, or the URL of a PostgreSQL database."""
+
+Variable: TypeAlias = Annotated[str, AfterValidator(_variable)]
+"""The name of a variable of the environment."""
+
+EnvironmentText: TypeAlias = Annotated[str, AfterValidator(_without_nul)]
+"""The value of a variable of the environment."""
 
 HeaderName: TypeAlias = Annotated[str, AfterValidator(header_name)]
 """The name of an HTTP header that is not the store's own to set."""

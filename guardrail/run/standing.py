@@ -22,6 +22,7 @@ from guardrail.calls import (
     Ending,
     Finding,
     Halted,
+    Hints,
     Judgement,
     Outcome,
     Raised,
@@ -56,7 +57,7 @@ class Standing:
         run: str,
         task: str | None,
         *,
-        tools: Callable[[str], LiveTool],
+        tools: Callable[[str, Hints | None], LiveTool],
         enforced: bool,
         inputs: Inputs,
         facts: Facts,
@@ -96,7 +97,7 @@ class Standing:
 
     def admit(self, call: ToolCall) -> Step:
         """Number the call and say what stands against it; raises `RunNotOpen` when the run is not open."""
-        tool = self._tools(call.name)
+        tool = self._tools(call.name, call.hints)
         effect = tool.effect(call.args)
         arguments = snapshot_text(call.args, tool.redact)
         named = self._writes.named(call, tool) if effect != "read" else None
@@ -323,6 +324,9 @@ class Standing:
     def _consequence(self, step: Step, judgement: Judgement) -> tuple[tuple[Hold, ...], Consequence]:
         """What a judgement does to the run, and the holds that it was told by."""
         before = self.holds
+        if step.barrier is not None and judgement.outcome != "precondition_failed":
+            # Only observed: had it been enforced, the call would not have been made and would have resolved nothing.
+            return before, Consequence("allow", before)
         return before, consequence(
             step.number,
             step.call,

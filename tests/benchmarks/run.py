@@ -18,6 +18,7 @@ from typing import Any
 from benchmarks.guarded import guarded, lookup_order, sdk
 from benchmarks.ledgers import intents
 from benchmarks.measuring import beside, compiled, cpu, in_fresh_process, say, wall
+from benchmarks.proxy import proxy
 from benchmarks.servers import checks, runs_at_once, server_pictures
 from benchmarks.telemetry import endpoints, sampling
 from guardrail import Configuration, Guard
@@ -190,7 +191,7 @@ def memory(folder: Path) -> None:
 
 BENCHMARKS = (
     *(reads, sampling, endpoints, long_run, writes, intents, pictures, starting, memory),
-    *(checks, server_pictures, runs_at_once),
+    *(checks, server_pictures, runs_at_once, proxy),
 )
 
 

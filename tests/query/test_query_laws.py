@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing, suppress
 
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from guardrail.errors import QueryRefused
@@ -99,6 +99,7 @@ def assert_changes_nothing(sql: str) -> None:
         assert connection.execute("SELECT count(*) FROM sqlite_temp_master").fetchone() == (0,)
 
 
+@settings(deadline=None)  # the first text imports the parser
 @given(disguised())
 def test_no_write_survives_the_proof(text: str) -> None:
     try:
@@ -108,6 +109,7 @@ def test_no_write_survives_the_proof(text: str) -> None:
     assert_changes_nothing(query.rendered)
 
 
+@settings(deadline=None)  # the first text imports the parser
 @given(disguised())
 def test_no_write_survives_as_a_condition(text: str) -> None:
     try:

@@ -22,9 +22,9 @@ ENVIRON: Mapping[str, str] = {
     **{name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "GITHUB_ACTIONS", "NO_COLOR")},
     "COLUMNS": "80",
     "TZ": "UTC",
-    "PYTHONPATH": str(TESTS),
+    "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)]),
 }
-"""What processes are started with: a terminal of 80 columns, and the modules of `tests/support`."""
+"""What processes are started with: a terminal of 80 columns, this checkout, and the modules of `tests/support`."""
 
 
 @dataclass(frozen=True, slots=True)

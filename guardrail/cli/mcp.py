@@ -1,0 +1,138 @@
+"""`guardrail mcp`: a guard between any MCP client and any MCP server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from guardrail.cli.exits import Exit, Misuse
+from guardrail.cli.options import Config, Inputs
+from guardrail.cli.places import configuration_file, find_modules
+from guardrail.cli.verify import read_inputs
+
+if TYPE_CHECKING:
+    from guardrail.declare.configuration import Configuration, Server
+    from guardrail.proxy.runs import Runs
+    from guardrail.run.guard import Guard
+
+
+def mcp(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- COMMAND ...", help="The server and its arguments, over stdio.")
+    ] = None,
+    url: Annotated[str | None, typer.Option("--url", help="The server's URL, over streamable HTTP.")] = None,
+    listen: Annotated[
+        str | None, typer.Option("--listen", metavar="HOST:PORT", help="With --url: where clients find the proxy.")
+    ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option("--server", metavar="NAME", help="The server's entry in the configuration; else the only one."),
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", metavar="NAME", help="The task of a session whose host names none.")
+    ] = None,
+    input: Inputs = None,
+    idle: Annotated[
+        str, typer.Option("--idle", metavar="TIME", help="A run that nothing was called in for so long is judged.")
+    ] = "300s",
+    token: Annotated[
+        str | None,
+        typer.Option("--token", envvar="GUARDRAIL_MCP_TOKEN", help="What clients must show; needed beyond loopback."),
+    ] = None,
+    origin: Annotated[
+        list[str] | None, typer.Option("--origin", help="An origin whose pages may call, besides loopback ones.")
+    ] = None,
+    config: Config = None,
+) -> None:
+    """Guard every tool call between an MCP client and a server.
+
+    Put it before the server's command in the client's configuration,
+    or before the server's URL. stdout carries the protocol, stderr the log.
+    Exit codes: 0 the client has gone, 1 the server ended by itself.
+    """
+    if bool(command) == (url is not None):
+        raise Misuse("give a server: a command behind --, or a --url, one of them")
+    if (url is None) != (listen is None):
+        raise Misuse("--url and --listen go together: the server's place, and the place where clients find it")
+    from guardrail.run.guard import Guard
+
+    file = configuration_file(config)
+    find_modules()
+    _log_to_stderr()
+    with Guard.load(file) as guard:
+        name, declared = _declared(guard.configuration, server)
+        runs = _runs(guard, idle, task, input or [])
+        if command:
+            raise typer.Exit(asyncio.run(_over_pipes(guard, runs, command, declared.env, name)))
+        assert url is not None
+        assert listen is not None
+        asyncio.run(_over_http(runs, url, listen, name, declared.headers, token, origin or []))
+
+
+def _runs(guard: Guard, idle: str, task: str | None, inputs: list[str]) -> Runs:
+    from guardrail.declare.durations import seconds
+    from guardrail.proxy.runs import Runs
+
+    declared = guard.configuration.tasks.get(task) if task is not None else None
+    if task is not None and declared is None:
+        known = ", ".join(guard.configuration.tasks) or "none"
+        raise Misuse(f"--task {task}: there is no such task in the configuration; its tasks are: {known}")
+    if inputs and task is None:
+        raise Misuse("--input is an input of a task: name it with --task")
+    try:
+        length = seconds(idle)
+    except ValueError as error:
+        raise Misuse(f"--idle {idle}: {error}") from error
+    if length <= 0:
+        raise Misuse("--idle must be longer than nothing")
+    return Runs(guard, idle=length, task=task, inputs=read_inputs(declared, inputs))
+
+
+def _declared(configuration: Configuration, name: str | None) -> tuple[str, Server]:
+    """The server's name and declaration; "" and an empty one where the configuration does not know it."""
+    from guardrail.declare.configuration import Server
+
+    servers = configuration.servers
+    if name is None and len(servers) == 1:
+        [name] = servers
+    if name is None:
+        if servers:
+            raise Misuse(f"the configuration has several servers: say by --server which this is: {', '.join(servers)}")
+        return "", Server()
+    if name not in servers:
+        raise Misuse(f"--server {name}: there is no such server in the configuration")
+    return name, servers[name]
+
+
+async def _over_pipes(guard: Guard, runs: Runs, command: list[str], env: Mapping[str, str], name: str) -> Exit:
+    from guardrail.declare.durations import seconds
+    from guardrail.proxy.messages import LONGEST
+    from guardrail.proxy.pipes import relay
+
+    drain = seconds(guard.configuration.drain)
+    code = await relay(runs, command, env, name=name, longest=LONGEST, drain=drain)
+    return Exit.GOOD if code is None else Exit.WRONG
+
+
+async def _over_http(
+    runs: Runs, url: str, listen: str, name: str, headers: Mapping[str, str], token: str | None, origins: list[str]
+) -> None:
+    try:
+        from guardrail.proxy.http.listening import serve
+    except ModuleNotFoundError as error:
+        raise Misuse(f"{error.name} is missing: pip install 'guardrail-runtime[mcp]'") from error
+    await serve(runs, url, listen, name=name, headers=headers, token=token, origins=origins)
+
+
+def _log_to_stderr() -> None:
+    """Say what happens, verdicts too, on stderr; the server's own words go there as well."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log = logging.getLogger("guardrail")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False

@@ -1,0 +1,1 @@
+"""A guard between any MCP client and any MCP server."""

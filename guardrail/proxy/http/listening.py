@@ -1,0 +1,69 @@
+"""Listening for clients over HTTP, until this process is told to end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Generator, Mapping, Sequence
+
+import uvicorn
+
+from guardrail.errors import GuardrailError
+from guardrail.proxy.http.access import Access, address_of, is_loopback
+from guardrail.proxy.http.front import Front
+from guardrail.proxy.runs import Runs
+from guardrail.proxy.signals import told_to_end
+from guardrail.telemetry.logs import get_logger
+
+
+async def serve(
+    runs: Runs,
+    url: str,
+    listen: str,
+    *,
+    name: str,
+    headers: Mapping[str, str],
+    token: str | None,
+    origins: Sequence[str],
+) -> None:
+    """Listen until this process is told to end, then judge what is open.
+
+    Raises `GuardrailError` for an address beyond this machine without a token, and for a URL that is none.
+    """
+    host, port = address_of(listen)
+    if not url.startswith(("http://", "https://")):
+        raise GuardrailError(f"--url {url}: the server's URL begins with http:// or https://")
+    local = is_loopback(host)
+    if not local and not token:
+        raise GuardrailError(f"--listen {listen}: others can reach this address: demand a --token of them")
+    listening = _bound(host, port)
+    front = Front(runs, url, Access(local, token or None, origins), name=name, headers=headers)
+    config = uvicorn.Config(
+        front.app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=2, lifespan="off"
+    )
+    get_logger().info("guardrail.listening", host=host, port=listening.getsockname()[1])
+    listener = _Listener(config)
+    serving = asyncio.create_task(listener.serve([listening]))
+    try:
+        await asyncio.wait({serving, told_to_end(runs.abort)}, return_when=asyncio.FIRST_COMPLETED)
+        listener.should_exit = True
+        await serving
+    finally:
+        await front.close()
+
+
+class _Listener(uvicorn.Server):
+    """A listener that leaves signals alone: what comes after it, the verdicts, is not to be cut off by them."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Capture none."""
+        yield
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise GuardrailError(f"--listen {host}:{port}: {error.strerror or error}") from error

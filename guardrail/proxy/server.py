@@ -1,0 +1,84 @@
+"""The process of an MCP server that speaks over its standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Final
+
+from guardrail.errors import GuardrailError
+from guardrail.proxy.lines import CHUNK, lines
+
+NEEDED: Final = (
+    *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "TMPDIR", "LANG", "LC_ALL", "TZ"),
+    *("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATHEXT", "PROCESSOR_ARCHITECTURE", "PROGRAMFILES"),
+    *("SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE"),
+)
+"""The variables that any process needs: all that a server gets without being given it."""
+
+PATIENCE: Final = 2.0
+"""How many seconds a server has to end after its input was closed, and once more after it was told to."""
+
+
+class Server:
+    """A running server. What it writes to standard error goes to ours."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process = process
+        self._input, self._output = process.stdin, process.stdout
+
+    @classmethod
+    async def start(cls, command: Sequence[str], env: Mapping[str, str]) -> Server:
+        """Start a server with the variables `env` besides the needed ones; raises `GuardrailError`."""
+        needed = {name: os.environ[name] for name in NEEDED if name in os.environ}
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                env={**needed, **env},
+                start_new_session=True,  # a Ctrl-C is for the guard, which then ends the server in order
+            )
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise GuardrailError(f"the server cannot be started: {command[0]}: {why}") from error
+        return cls(process)
+
+    def lines(self, longest: int) -> AsyncIterator[bytes | None]:
+        """What it says, line by line, until it ends; None for a line that is too long."""
+        return lines(lambda: self._output.read(CHUNK), longest)
+
+    async def line(self, text: bytes) -> None:
+        """Say something to it; raises OSError when it does not read any more."""
+        self._input.write(text + b"\n")
+        await self._input.drain()
+
+    def hang_up(self) -> None:
+        """Close its input: the way in which a server is asked to end."""
+        with contextlib.suppress(OSError):
+            self._input.close()
+
+    async def end(self) -> int:
+        """See that it ends: by itself, else told to, else killed, with all processes that it has started."""
+        self.hang_up()
+        for told in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), PATIENCE)
+                break
+            self._signal(told)
+        code = await self._process.wait()
+        self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))  # what it has left behind
+        return code
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if sys.platform == "win32":
+                self._process.send_signal(number)
+            else:
+                os.killpg(self._process.pid, number)

@@ -1,0 +1,79 @@
+"""What the host says to the guard in `_meta`: which run a message belongs to, and when that run ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, cast
+
+from guardrail.proxy.messages import INVALID_PARAMS, Malformed, Message, write
+
+PREFIX: Final = "guardrail/"
+RUN_ID: Final = "guardrail/run_id"
+TASK: Final = "guardrail/task"
+INPUTS: Final = "guardrail/inputs"
+END: Final = "guardrail/end"
+STOPPED: Final = "guardrail/stopped"
+REFUSED: Final = "guardrail/refused"
+VERDICT: Final = "guardrail/verdict"
+
+_KNOWN: Final = (RUN_ID, TASK, INPUTS, END)
+_LONGEST: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The host's words: the run's id (None: the session's own run), its task and inputs, and whether it ends here."""
+
+    run: str | None = None
+    task: str | None = None
+    inputs: Mapping[str, object] | None = None
+    end: bool = False
+
+    @classmethod
+    def of(cls, message: Message) -> Words:
+        """The words of a message; raises `Malformed` for those that nobody can follow."""
+        meta = message.meta
+        said = [name for name in meta if name.startswith(PREFIX)]
+        if not said:
+            return SILENCE
+        unknown = [name for name in said if name not in _KNOWN]
+        if unknown:
+            raise _wrong(message, f"_meta holds {unknown[0]}, which says nothing: known are {', '.join(_KNOWN)}")
+        inputs = meta.get(INPUTS)
+        if inputs is not None and not isinstance(inputs, dict):
+            raise _wrong(message, f"{INPUTS} must be an object")
+        end = meta.get(END, False)
+        if not isinstance(end, bool):
+            raise _wrong(message, f"{END} must be true or false")
+        run, task = (_text(message, name) for name in (RUN_ID, TASK))
+        return cls(run, task, cast("Mapping[str, object] | None", inputs), end)
+
+
+SILENCE: Final = Words()
+"""A host that says nothing."""
+
+
+def passed_on(message: Message, trace: Mapping[str, str]) -> Message:
+    """The message as the server gets it: without words that are not for it, and below the guard's span.
+
+    One that has no such words, and is traced by nobody here, goes on byte for byte.
+    """
+    meta = message.meta
+    if not trace and not any(name.startswith(PREFIX) for name in meta):
+        return message
+    kept = {name: value for name, value in meta.items() if not name.startswith(PREFIX)}
+    return write({**message.body, "params": {**message.params, "_meta": {**kept, **trace}}})
+
+
+def _text(message: Message, name: str) -> str | None:
+    value = message.meta.get(name)
+    if value is None:
+        return None
+    if isinstance(value, str) and value and len(value) <= _LONGEST and value.isprintable():
+        return value
+    raise _wrong(message, f"{name} must be a text of 1 to {_LONGEST} printable characters")
+
+
+def _wrong(message: Message, text: str) -> Malformed:
+    return Malformed(INVALID_PARAMS, text, message.id)
