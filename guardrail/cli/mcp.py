@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from guardrail.cli.exits import Exit, Misuse
+from guardrail.cli.inputs import read_inputs
 from guardrail.cli.options import Config, Inputs
 from guardrail.cli.places import configuration_file, find_modules
-from guardrail.cli.inputs import read_inputs
 
 if TYPE_CHECKING:
     from guardrail.declare.configuration import Configuration, Server

@@ -13,6 +13,7 @@ from support.kits.registry import WANTED, kits
 from support.kits.stage import Kit, Mode
 from support.kits.theatre import Theatre
 
+os.environ.update(HAYSTACK_TELEMETRY_ENABLED="False", LITELLM_LOCAL_MODEL_COST_MAP="True")  # they would call home
 KITS = kits()
 
 

@@ -12,6 +12,11 @@ FRAMEWORKS: dict[str, str] = {
     "langchain": "langchain",
     "openai": "openai",
     "openai_agents": "agents",
+    "agent_framework": "agent_framework",
+    "dspy": "dspy",
+    "haystack": "haystack",
+    "llama_index": "llama_index.core",
+    "smolagents": "smolagents",
 }
 """The modules of kits, each with the package that must be there for it."""
 

@@ -1,0 +1,5 @@
+"""LlamaIndex: `guarded` for a `FunctionAgent`, a `ReActAgent`, or an `AgentWorkflow` of several agents."""
+
+from guardrail_llama_index.agents import guarded
+
+__all__ = ["guarded"]

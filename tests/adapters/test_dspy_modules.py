@@ -1,0 +1,94 @@
+"""What only DSPy has: modules that run code which a model wrote, and modules whose tools no guard reaches."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrail import RunStopped
+from support.kits.registry import WANTED
+from support.kits.theatre import Theatre
+
+if "dspy" not in WANTED:
+    pytest.skip("dspy is not in this environment", allow_module_level=True)
+
+import dspy
+
+from guardrail_dspy import guarded
+from support.kits.dspy import ReAct, Scripted
+
+if not hasattr(dspy, "RLM"):
+    pytest.skip("this DSPy runs no code of a model's with tools", allow_module_level=True)
+
+
+class Here:
+    """An interpreter of Python that runs what a model wrote in this process."""
+
+    def __init__(self) -> None:
+        self.tools: dict[str, Any] = {}
+        self._names: dict[str, Any] = {}
+
+    def start(self) -> None:
+        """Nothing has to be made ready."""
+
+    def shutdown(self) -> None:
+        """Nothing has to be put away."""
+
+    def execute(self, code: str, variables: dict[str, Any] | None = None) -> Any:
+        said: list[Any] = []
+        self._names.update(variables or {}, **self.tools, print=said.append)
+        exec(code, self._names)
+        return "\n".join(map(str, said))
+
+
+class Writing(Scripted):
+    """A model that writes code."""
+
+    def forward(self, prompt: Any = None, messages: Any = None, **options: Any) -> Any:
+        response = super().forward(prompt, messages, **options)
+        _, turn = self.script.next([])
+        response.choices[0].message.content = f"[[ ## reasoning ## ]]\nSo.\n\n[[ ## code ## ]]\n{turn}\n"
+        return response
+
+
+class Coding(ReAct):
+    """`dspy.RLM`."""
+
+    def model(self, script: Any) -> Scripted:
+        return Writing(script)
+
+    def module(self, tools: list[dspy.Tool]) -> dspy.Module:
+        return dspy.RLM("task -> answer", tools=tools, interpreter_factory=Here)
+
+
+def test_code_that_a_model_wrote_does_not_catch_a_stop(tmp_path: Path) -> None:
+    careless = "try:\n    {}\nexcept Exception as error:\n    print(error)"
+    with Theatre(Coding(), "sync", tmp_path) as theatre:
+        played = theatre.play(
+            careless.format("print(cancel_order(order_id=17))"),
+            careless.format("print(note_order(order_id=17, note='done'))"),
+            careless.format("print(lookup_order(order_id=17))"),
+        )
+        assert isinstance(played.error, RunStopped), played.error
+        assert (played.requests, played.begun) == (2, ["cancel_order"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "tools", "error"),
+    [("CodeAct", True, TypeError), ("ReAct", False, ValueError)],
+    ids=["CodeAct", "no tools"],
+)
+def test_a_module_that_cannot_be_guarded_is_refused(
+    tmp_path: Path, kind: str, tools: bool, error: type[Exception]
+) -> None:
+    def lookup_order(order_id: int) -> int:
+        return order_id
+
+    with warnings.catch_warnings(), Theatre(ReAct(), "sync", tmp_path) as theatre:
+        warnings.simplefilter("ignore")
+        module = getattr(dspy, kind)("task -> answer", tools=[lookup_order] if tools else [])
+        with pytest.raises(error):
+            guarded(module, theatre.guard(theatre.tools()))

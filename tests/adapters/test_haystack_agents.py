@@ -1,0 +1,86 @@
+"""What only Haystack has: pipelines, tools that are given to a run, agents that are stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrail import RunStopped
+from support.kits.registry import WANTED
+from support.kits.stage import Mode, Scene, asked
+from support.kits.theatre import Theatre
+
+if "haystack" not in WANTED:
+    pytest.skip("haystack is not in this environment", allow_module_level=True)
+
+import haystack.components.agents.agent as internals
+from haystack import Pipeline
+from haystack.components.agents import Agent
+from haystack.dataclasses import ChatMessage
+from haystack.tools import Toolset
+
+from guardrail_haystack import guarded
+from support.kits.haystack import Haystack, Scripted
+
+LOOK = asked("lookup_order", order_id=17)
+CANCEL = asked("cancel_order", order_id=17)
+NOTE = asked("note_order", order_id=17, note="done")
+TASK = [ChatMessage.from_user("Do it.")]
+
+
+class InPipeline(Haystack):
+    def play(self, scene: Scene, mode: Mode) -> str:
+        pipeline = Pipeline()
+        pipeline.add_component("agent", self.agent(scene, mode))
+        return str(pipeline.run({"agent": {"messages": TASK}})["agent"]["last_message"].text)
+
+
+def test_a_stop_leaves_a_pipeline(tmp_path: Path) -> None:
+    with Theatre(InPipeline(), "sync", tmp_path) as theatre:
+        assert theatre.play([LOOK], "Found.").said == "Found."
+        played = theatre.play([CANCEL], [NOTE], [LOOK], "Done.")
+        assert isinstance(played.error, RunStopped), played.error
+        assert (played.requests, played.begun) == (2, ["cancel_order"])
+
+
+class OfTheRun(Haystack):
+    """An agent that is given its tools when it is run."""
+
+    def play(self, scene: Scene, mode: Mode) -> str:
+        agent = self.agent(scene, mode)
+        tools: Any = agent.tools
+        agent.tools = []
+        return str(agent.run(messages=TASK, tools=Toolset(tools))["last_message"].text)
+
+
+def test_tools_that_are_given_to_a_run_are_guarded(tmp_path: Path) -> None:
+    with Theatre(OfTheRun(), "sync", tmp_path) as theatre:
+        played = theatre.play([CANCEL], [NOTE], [LOOK], "Done.")
+        assert isinstance(played.error, RunStopped), played.error
+        assert played.outcomes == [("cancel_order", "rejected"), ("note_order", "refused")]
+
+
+def test_a_tool_that_is_called_past_the_guard_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def as_another_release(tools: Any, **others: Any) -> Any:
+        return run_tool(tools=[unguarded[tool.name] for tool in tools], **others)
+
+    run_tool: Any = vars(internals)["_run_tool"]
+    with Theatre(Haystack(), "sync", tmp_path) as theatre:
+        monkeypatch.setattr(internals, "_run_tool", as_another_release)
+        bare: Any = Haystack().agent(theatre.scene(theatre.tools(), ("Done.",), None), "sync")
+        unguarded = {tool.name: tool for tool in bare.tools}
+        played = theatre.play([LOOK], "Found.")
+        assert isinstance(played.error, RuntimeError)
+        assert "lookup_order was called past the guard" in str(played.error)
+        assert played.requests == 1
+
+
+def test_an_agent_is_not_stored_with_its_guard(tmp_path: Path) -> None:
+    with Theatre(Haystack(), "sync", tmp_path) as theatre:
+        tools = theatre.tools()
+        scene = theatre.scene(tools, ("Done.",), None)
+        agent = guarded(Agent(chat_generator=Scripted(scene.script)), theatre.guard(tools))
+        with pytest.raises(TypeError, match="guard what is loaded"):
+            agent.hooks["before_llm"][-1].to_dict()
