@@ -1,6 +1,6 @@
 """Guard an agent's tool calls: hard stops, live state checks, a durable record."""
 
-from guardrail.calls import Finding, Stop, ToolCall, Verdict
+from guardrail.calls import Finding, Hints, Stop, ToolCall, Verdict
 from guardrail.declare.configuration import Configuration
 from guardrail.errors import (
     CallRefused,
@@ -26,6 +26,7 @@ __all__ = [
     "Finding",
     "Guard",
     "GuardrailError",
+    "Hints",
     "InputError",
     "LedgerError",
     "QueryRefused",

@@ -31,12 +31,29 @@ VerdictKind: TypeAlias = Literal["stopped", "agent_error", "silent_failure", "un
 
 
 @dataclass(frozen=True, slots=True)
+class Hints:
+    """What whoever offers a tool says about it: its effect (None: nothing), and whether a repeat is harmless.
+
+    `server` is the name of the MCP server that says so; None: the user's own code does (a framework's tag),
+    which is trusted. A declaration in the policy wins over every hint.
+    """
+
+    effect: Effect | None = None
+    idempotent: bool = False
+    server: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One tool call as the model asked for it: the tool's name, its arguments, the framework's call id."""
+    """One tool call as the model asked for it: the tool's name, its arguments, the framework's call id.
+
+    `hints` are what whoever offers the tool says about it.
+    """
 
     name: str
     args: Mapping[str, object]
     id: str | None = None
+    hints: Hints | None = None
 
 
 @dataclass(frozen=True, slots=True)

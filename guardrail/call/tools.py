@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
-from guardrail.calls import Effect, ToolCall
+from guardrail.calls import Effect, Hints, ToolCall
 from guardrail.decide.rules import Actions
 from guardrail.declare.expressions import Expression, compile_expression
 from guardrail.declare.matchers import Matcher
@@ -165,9 +165,9 @@ def _exact(value: object) -> tuple[bool, object]:
     return isinstance(value, bool), value
 
 
-def call_of(name: str, args: Mapping[str, object], call_id: str | None = None) -> ToolCall:
+def call_of(name: str, args: Mapping[str, object], call_id: str | None = None, hints: Hints | None = None) -> ToolCall:
     """A call with a copy of its arguments: tools are known to change the containers that they are given."""
-    return ToolCall(name, {key: _copied(value, _DEEPEST) for key, value in args.items()}, call_id)
+    return ToolCall(name, {key: _copied(value, _DEEPEST) for key, value in args.items()}, call_id, hints)
 
 
 _DEEPEST = 20

@@ -1,6 +1,6 @@
 """What users declare: policies, tools, contracts, in files or in Python with these models."""
 
-from guardrail.declare.configuration import Configuration, Content, StoreDeclaration
+from guardrail.declare.configuration import Configuration, Content, Server, StoreDeclaration
 from guardrail.declare.contracts import (
     AllowedDelete,
     AllowedInsert,
@@ -61,6 +61,7 @@ __all__ = [
     "PythonCheck",
     "Resource",
     "Sentence",
+    "Server",
     "Signal",
     "SqlCheck",
     "SqlRequirement",

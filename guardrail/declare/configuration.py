@@ -71,6 +71,16 @@ def dialect_of(url: str) -> Dialect | None:
     return _DIALECTS.get(scheme.partition("+")[0].lower()) if found else "sqlite"
 
 
+class Server(Declaration):
+    """An MCP server by name.
+
+    trust_annotations: its annotations may also say that a tool only reads, or that a repeat is harmless; without it
+    only that one writes.
+    """
+
+    trust_annotations: Flag = False
+
+
 class Content(Declaration):
     """What of the content telemetry may carry: nothing (the default), or redacted arguments and results."""
 
@@ -85,6 +95,7 @@ class Configuration(Declaration):
     include: further files, merged before this one (and then empty); the same name in two files is a mistake.
     ledger: path of the ledger's SQLite file (relative to the configuration file), `memory`, or a `postgresql://` URL,
     which is not in the repr: it may hold a password.
+    servers: the MCP servers whose annotations are trusted.
     drain: how long the end of a run waits for calls in flight.
     on_silent_failure: `raise` makes leaving the run raise `SilentFailure`; `report` (default) only says so.
     """
@@ -99,6 +110,7 @@ class Configuration(Declaration):
     stores: Mapping[Name, StoreDeclaration] = {}
     tools: Mapping[str, Tool] = {}
     tasks: Mapping[Filled, Task] = {}
+    servers: Mapping[Filled, Server] = {}
     ledger: LedgerPlace = Field(default="guardrail.db", repr=False)
     drain: Duration = "30s"
     on_silent_failure: Literal["raise", "report"] = "report"

@@ -13,7 +13,7 @@ from guardrail.declare.faults import Fault, Place
 from guardrail.declare.pruning import Pruned, prune, stands
 from guardrail.declare.validation import Model, emptied, keys, validated
 
-SECTIONS: Final = ("stores", "tools", "tasks")
+SECTIONS: Final = ("stores", "tools", "tasks", "servers")
 """The keys whose entries may come from any of the files, each name from one."""
 _SHARED: Final = ("version", "include", "sentences")
 """The keys that may stand in every file."""

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from guardrail.call.hints import hinted, is_trusted, tells_effect
 from guardrail.call.tools import LiveTool, live_tool
+from guardrail.calls import Hints
 from guardrail.declare.bundled import policy as bundled_policy
 from guardrail.declare.bundled import sentences as bundled_sentences
 from guardrail.declare.configuration import Configuration
@@ -53,7 +55,9 @@ class Live:
             raise ConfigurationError(oversized)
         self.dialects: dict[str, Dialect | None] = {name: store.dialect for name, store in self.stores.items()}
         self._sentences = (*configuration.sentences, *bundled_sentences())
-        self._tools: dict[str, LiveTool] = {}
+        self._trusted = frozenset(name for name, server in configuration.servers.items() if server.trust_annotations)
+        self._tools: dict[str | tuple[str, Hints], LiveTool] = {}
+        self._undeclared: set[str] = set()
         self._contracts: dict[str, LiveContract] = {}
         self.wanted = frozenset(
             requirement.earlier
@@ -116,30 +120,39 @@ class Live:
             return self.open(name, url)
         return open_replicated(name, url, declared.replica, seconds(declared.timeout))
 
-    def tool(self, name: str) -> LiveTool:
-        """The live tool of this name; compiled when it is first asked for."""
-        found = self._tools.get(name)
+    def tool(self, name: str, hints: Hints | None = None) -> LiveTool:
+        """The live tool of this name, with what is said about it; compiled when it is first asked for."""
+        key = name if hints is None else (name, hints)
+        found = self._tools.get(key)
         if found is None:
             if len(self._tools) >= MOST_TOOLS:  # a model makes names up
                 self._tools.clear()
-            declared = tool_for(self.configuration.tools, name)
-            found = live_tool(name, declared, self.policy, self._sentences, self.dialects)
-            found = replace(found, redact=found.redact.union(self.configuration.content.redact))
-            self._tools[name] = found
+            found = self._tools[key] = self._compiled(name, hints)
         return found
 
-    def called(self, name: str) -> LiveTool:
-        """The live tool that a run calls by this name; that nothing is declared of it is said once."""
-        found = self._tools.get(name)
+    def called(self, name: str, hints: Hints | None = None) -> LiveTool:
+        """The live tool that a run calls by this name; that nobody says what it does is told once."""
+        found = self._tools.get(name if hints is None else (name, hints))
         if found is None:
-            found = self.tool(name)
-            self._mind(name)
+            found = self.tool(name, hints)
+            if not tells_effect(hints, self._trusted):
+                self._mind(name)
         return found
+
+    def _compiled(self, name: str, hints: Hints | None) -> LiveTool:
+        declared = tool_for(self.configuration.tools, name)
+        if hints is not None:
+            declared = hinted(declared, hints, trusted=is_trusted(hints, self._trusted))
+        found = live_tool(name, declared, self.policy, self._sentences, self.dialects)
+        return replace(found, redact=found.redact.union(self.configuration.content.redact))
 
     def _mind(self, name: str) -> None:
         """Say of a tool that nothing is declared of it: there may be a slip in the name of what is."""
         tools = self.configuration.tools
-        if tools and not any(matches(entry, name) for entry in tools):
+        if len(self._undeclared) >= MOST_TOOLS:
+            self._undeclared.clear()
+        if tools and name not in self._undeclared and not any(matches(entry, name) for entry in tools):
+            self._undeclared.add(name)
             advice = suggestion(name, tools, "declared are") or "declare its effect"
             get_logger().warning("guardrail.tool_not_declared", tool=name, advice=advice)
 

@@ -16,7 +16,7 @@ from guardrail.call.drivers import acomplete, adrive, complete, drive
 from guardrail.call.flow import guarded
 from guardrail.call.needs import Need, Work
 from guardrail.call.tools import call_of
-from guardrail.calls import Stop, Verdict
+from guardrail.calls import Hints, Stop, Verdict
 from guardrail.errors import GuardrailError, RunStopped, SilentFailure
 from guardrail.run.standing import Standing
 from guardrail.run.verdicts import verdict_of
@@ -121,25 +121,39 @@ class Run:
         guarded_tools = tuple(wrap(tool, self._find) for tool in tools)
         return guarded_tools[0] if len(guarded_tools) == 1 else guarded_tools
 
-    def call(self, name: str, args: Mapping[str, object], tool: Callable[..., Any], *, id: str | None = None) -> Any:
+    def call(
+        self,
+        name: str,
+        args: Mapping[str, object],
+        tool: Callable[..., Any],
+        *,
+        id: str | None = None,
+        hints: Hints | None = None,
+    ) -> Any:
         """Make one guarded call, in a loop written by hand: `tool(**args)`.
 
         Returns what the tool returns (for an asynchronous tool an awaitable); raises what it raises,
         `CallRefused` when the call was not carried out and the run goes on, and the signal `RunHalted` when
-        the run is over.
+        the run is over. `hints` are what whoever offers the tool says about it, for what the policy leaves open.
         """
         awaiting = is_awaiting(tool)
         if awaiting and not _in_loop():
             raise GuardrailError(f"{name} is asynchronous, and no loop is running: use `await run.acall(...)` in one")
-        flow = guarded(self._standing, call_of(name, completed(tool, args), id))
+        flow = guarded(self._standing, call_of(name, completed(tool, args), id, hints))
         execute = functools.partial(tool, **args)
         return adrive(flow, execute) if awaiting else drive(flow, execute)
 
     async def acall(
-        self, name: str, args: Mapping[str, object], tool: Callable[..., Any], *, id: str | None = None
+        self,
+        name: str,
+        args: Mapping[str, object],
+        tool: Callable[..., Any],
+        *,
+        id: str | None = None,
+        hints: Hints | None = None,
     ) -> Any:
         """Make one guarded call from asynchronous code: like `call`, with the guard's own work off the loop."""
-        flow = guarded(self._standing, call_of(name, completed(tool, args), id))
+        flow = guarded(self._standing, call_of(name, completed(tool, args), id, hints))
         return await adrive(flow, functools.partial(tool, **args))
 
     def user_turn(self) -> None:

@@ -22,6 +22,7 @@ from guardrail.calls import (
     Ending,
     Finding,
     Halted,
+    Hints,
     Judgement,
     Outcome,
     Raised,
@@ -56,7 +57,7 @@ class Standing:
         run: str,
         task: str | None,
         *,
-        tools: Callable[[str], LiveTool],
+        tools: Callable[[str, Hints | None], LiveTool],
         enforced: bool,
         inputs: Inputs,
         facts: Facts,
@@ -96,7 +97,7 @@ class Standing:
 
     def admit(self, call: ToolCall) -> Step:
         """Number the call and say what stands against it; raises `RunNotOpen` when the run is not open."""
-        tool = self._tools(call.name)
+        tool = self._tools(call.name, call.hints)
         effect = tool.effect(call.args)
         arguments = snapshot_text(call.args, tool.redact)
         named = self._writes.named(call, tool) if effect != "read" else None
