@@ -149,7 +149,7 @@ class Stop:
 
     def __str__(self) -> str:
         """One line that a person on call understands."""
-        detail = f": {self.detail}" if self.detail else ""
+        detail = f": {' '.join(self.detail.split())}" if self.detail else ""
         return f"stopped at call {self.call} ({self.tool}), {self.reason.replace('_', ' ')}{detail}"
 
 

@@ -69,6 +69,8 @@ _CLASSES: Final[Mapping[str, Meaning]] = {
     **_all(_NOT_THERE, "empty"),
 }
 _READABLE: Final = frozenset(listed("ValueError ToolException ToolError ModelRetry"))
+# A database's words for a row that points to one that is not there.
+_DANGLING: Final = re.compile(r"is not present in table|cannot add or update a child row", re.IGNORECASE)
 _NOT_FOUND_CLASS: Final = re.compile(
     r"(?!File|Module).*(?:NotFound(?:Error|Exception)?|DoesNotExist(?:Error|Exception)?)"
 )
@@ -128,6 +130,8 @@ def _meaning(error: BaseException, effect: Effect, sentences: Sentences) -> Mean
     meaning = _CLASSES.get(name or "")
     if meaning in ("in_doubt", None) and _was_never_sent(error):
         return "error"
+    if name == "IntegrityError" and _DANGLING.search(_text(error)):
+        return "empty"
     if isinstance(error, TypeError) and _MISFIT.fullmatch(_text(error)):
         return "error"
     return _read(error, name, meaning, effect, sentences)

@@ -324,6 +324,9 @@ class Standing:
     def _consequence(self, step: Step, judgement: Judgement) -> tuple[tuple[Hold, ...], Consequence]:
         """What a judgement does to the run, and the holds that it was told by."""
         before = self.holds
+        if step.barrier is not None and judgement.outcome != "precondition_failed":
+            # Only observed: had it been enforced, the call would not have been made and would have resolved nothing.
+            return before, Consequence("allow", before)
         return before, consequence(
             step.number,
             step.call,

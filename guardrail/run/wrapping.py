@@ -30,6 +30,9 @@ def wrap(tool: F, run: Finder, name: str | None = None) -> F:
     `run` finds the run that a call belongs to, at each call.
     """
     tool = cast("F", getattr(tool, _TOOL, tool))  # a tool that is guarded already is not guarded twice
+    if not callable(tool):
+        given = type(cast("object", tool)).__name__
+        raise TypeError(f"{given} is no tool: give functions one by one, wrap(*tools), or a mapping of them by name")
     named = name or name_of(tool)
     arguments = _arguments(tool)
 
@@ -126,7 +129,13 @@ def _parameters(tool: Callable[..., Any]) -> tuple[tuple[str, ...], str, dict[st
 
 
 def completed(tool: Callable[..., Any], args: Mapping[str, object]) -> Mapping[str, object]:
-    """The arguments with the tool's defaults for those that are left out: a default may decide what a call does."""
+    """The arguments with the tool's defaults for those that are left out: a default may decide what a call does.
+
+    Raises `TypeError` for arguments that are not by name, such as the text that a model writes.
+    """
+    if not isinstance(args, Mapping):
+        given = type(cast("object", args)).__name__
+        raise TypeError(f"the arguments of {name_of(tool)} are {given}: give a mapping by name (json.loads of a text)")
     return {**_parameters(tool)[2], **args}
 
 

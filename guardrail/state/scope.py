@@ -94,7 +94,7 @@ class Scope:
     def _rows(self, name: str) -> Found:
         if name in self.rows:
             if not self.rows[name]:
-                raise Unresolved(f"no row was found for ${name}")
+                raise Unresolved(f"no row is known to be ${name}")
             return self.rows[name]
         rows = self.lets[name]
         if isinstance(rows, Unanswered):

@@ -108,10 +108,11 @@ class Verification:
 
     def _warn(self, contract: LiveContract, before: Before) -> None:
         """Say at once, not only when the run has ended, what of the contract cannot be looked at."""
-        away = [f"{place}: {p.why}" for place, p in before.pictures.items() if isinstance(p, Unanswered)]
-        slips = [misfit.text for misfit in misfits(contract.contract, before.pictures)]
-        for why in (*away, *slips):
-            self._trace.log.warning("guardrail.contract_does_not_fit", task=contract.name, why=why)
+        for picture in before.pictures.values():
+            if isinstance(picture, Unanswered):
+                self._trace.log.warning("guardrail.state_not_seen", task=contract.name, why=picture.why)
+        for misfit in misfits(contract.contract, before.pictures):
+            self._trace.log.warning("guardrail.contract_does_not_fit", task=contract.name, why=misfit.text)
 
     def restore(self, pictures: Iterable[Picture], opened: datetime) -> bool:
         """Take what an earlier process saw when it opened the run; false when nothing was kept."""

@@ -34,12 +34,14 @@ def raised_by(action: Callable[[], object]) -> BaseException:
     return caught.value
 
 
-def named(name: str, *bases: str, module: str = "client", **attributes: object) -> BaseException:
+def named(
+    name: str, *bases: str, module: str = "client", words: str = "it went wrong", **attributes: object
+) -> BaseException:
     """An exception as a library that is not installed here would raise it."""
     cls: type[Exception] = Exception
     for base in reversed(bases):
         cls = cast("type[Exception]", type(base, (cls,), {"__module__": module}))
-    return cast("type[Exception]", type(name, (cls,), {"__module__": module, **attributes}))("it went wrong")
+    return cast("type[Exception]", type(name, (cls,), {"__module__": module, **attributes}))(words)
 
 
 def rpc_error(code: str) -> BaseException:
@@ -135,6 +137,9 @@ def test_an_exception_comes_to_what_it_says_about_the_call(
     assert came_to(error, "unknown").outcome == write
 
 
+DANGLING = 'Key (booking_id)=(9) is not present in table "bookings".'
+
+
 FOREIGN: list[tuple[str, BaseException, Outcome]] = [
     ("requests: read timeout", named("ReadTimeout", "Timeout", "RequestException"), "in_doubt"),
     ("requests: connect timeout", named("ConnectTimeout", "ConnectionError", "Timeout"), "error"),
@@ -147,6 +152,7 @@ FOREIGN: list[tuple[str, BaseException, Outcome]] = [
     ("psycopg: server gone", named("OperationalError", "DatabaseError"), "in_doubt"),
     ("psycopg: deadlock", named("DeadlockDetected", "OperationalError", "DatabaseError"), "error"),
     ("psycopg: unique", named("UniqueViolation", "IntegrityError", "DatabaseError"), "rejected"),
+    ("psycopg: a row that points nowhere", named("ForeignKeyViolation", "IntegrityError", words=DANGLING), "rejected"),
     ("psycopg: syntax", named("SyntaxError", "ProgrammingError", "DatabaseError"), "error"),
     ("django: no row", named("DoesNotExist", "ObjectDoesNotExist"), "rejected"),
     ("google: gone", named("DeadlineExceeded", "GatewayTimeout", code=504), "in_doubt"),
@@ -249,3 +255,9 @@ def test_an_exception_whose_attributes_raise_is_judged() -> None:
 
 def test_a_raised_error_has_no_value_to_read() -> None:
     assert open_value(Raised(ValueError("x")), RULES) is None
+
+
+def test_a_row_that_points_nowhere_was_given_the_wrong_identifier() -> None:
+    error = named("ForeignKeyViolation", "IntegrityError", "DatabaseError", words=DANGLING)
+    assert came_to(error, "write").not_found
+    assert not came_to(named("UniqueViolation", "IntegrityError", "DatabaseError"), "write").not_found

@@ -272,6 +272,16 @@ def test_an_observed_run_refuses_nothing_and_names_where_it_would_have_stopped(g
     assert shop.calls == ["cancel_order", "refund_order", "note_order"]
 
 
+def test_an_observed_call_that_would_not_have_been_made_resolves_nothing(guards: Guards, shop: Shop) -> None:
+    requires = [{"cel": "args.order_id == 18", "because": "only that one may be noted"}]
+    guard = guards(policy="observe", tools={"note_order": {"effect": "write", "requires": requires}})
+    with guard.run() as run:
+        run.wrap(shop.note_order)(order_id=17, note="hello")
+        run.wrap(shop.refund_order)(order_id=17, amount="19.90")
+    assert run.would_stop is not None
+    assert (run.would_stop.call, run.would_stop.reason) == (2, "write_under_hold")
+
+
 def test_a_tool_of_a_run_that_has_ended_does_not_run(guard: Guard, shop: Shop) -> None:
     with guard.run() as run:
         note = run.wrap(shop.note_order)

@@ -11,6 +11,7 @@ import json
 import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Generator
+from typing import Any, cast
 
 import pytest
 
@@ -299,3 +300,12 @@ def test_two_runs_that_generators_hold_open_do_not_mix(guard: Guard, shop: Shop)
     first, second = agent("a"), agent("b")
     assert [next(first), next(second), next(first), next(second)] == [1, 1, 2, 2]
     assert [list(first), list(second)] == [[], []]
+
+
+def test_what_is_no_tool_is_refused_where_it_is_wrapped(guard: Guard, shop: Shop) -> None:
+    with guard.run() as run:
+        with pytest.raises(TypeError, match=r"list is no tool: give functions one by one, wrap\(\*tools\)"):
+            run.wrap(cast("Any", [shop.lookup_order, shop.note_order]))
+        with pytest.raises(TypeError, match="the arguments of lookup_order are str: give a mapping by name"):
+            run.call("lookup_order", cast("Any", '{"order_id": 17}'), shop.lookup_order)
+    assert shop.calls == []

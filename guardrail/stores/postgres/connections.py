@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Generator
@@ -168,10 +169,16 @@ def _conninfo(url: str, timeout: float) -> str:
             "client_encoding": "UTF8",
         }
         return make_conninfo(text, **chosen)
-    except (ProgrammingError, ValueError):
+    except (ProgrammingError, ValueError) as error:
+        unknown = _PARAMETER.search(str(error))
+        why = f", which knows no parameter {unknown[1]}" if unknown else ""
         raise StoreError(
-            "its URL is not one that PostgreSQL's libpq takes (postgresql://user@host:5432/name)"
+            f"its URL is not one that PostgreSQL's libpq takes{why} (postgresql://user@host:5432/name; a schema is "
+            "chosen by ?options=-csearch_path%3Dname)"
         ) from None
+
+
+_PARAMETER: Final = re.compile(r'invalid (?:URI query parameter: |connection option )"(\w{1,40})"')
 
 
 _PROCESS: Final = "SELECT pg_catalog.pg_backend_pid()"

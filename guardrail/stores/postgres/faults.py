@@ -25,7 +25,7 @@ def reason(error: Exception) -> str:
     """What went wrong and what to do."""
     match error:
         case errors.LockNotAvailable():
-            return "another's lock on it was held for longer than the store's timeout"
+            return "another's lock on it was held for longer than a look can wait, which is a part of the timeout: raise the timeout"
         case TimeoutError() | errors.QueryCanceled():
             return "it took longer than the store's timeout; narrow the question, or raise the timeout"
         case errors.InsufficientPrivilege():
