@@ -15,7 +15,7 @@ nox.options.reuse_existing_virtualenvs = True
 
 CONSTRAINTS = Path("adapters/constraints")
 ENVIRONMENTS: dict[str, tuple[str, ...]] = {
-    "main": ("langchain",),
+    "main": ("claude_agent", "fastmcp", "langchain", "mcp", "pydantic_ai"),
 }
 """The frameworks by environment. google-adk and strands want an older opentelemetry, crewai and semantic-kernel MCP 1."""
 

@@ -8,7 +8,11 @@ from importlib import import_module
 from support.kits.stage import Kit
 
 FRAMEWORKS: dict[str, str] = {
+    "claude_agent": "claude_agent_sdk",
+    "fastmcp": "fastmcp",
     "langchain": "langchain",
+    "mcp": "mcp",
+    "pydantic_ai": "pydantic_ai",
 }
 """The modules of kits, each with the package that must be there for it."""
 
