@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from guardrail.run.adapter import Runs
@@ -48,10 +49,7 @@ def guarded(session: S, runs: Runs, *, server: str | None = None) -> S:
         return await calls.make(name, arguments, meta, send)
 
     async def listing(*args: Any, **options: Any) -> Any:
-        calls.list()
-        page = await list_tools(*args, **options)
-        calls.listed(page.tools)
-        return page
+        return await calls.list(partial(list_tools, *args, **options))
 
     vars(session).update(call_tool=call, list_tools=listing)
     return session

@@ -61,15 +61,16 @@ class Client(Session):
         return mcp.Client(server)
 
 
-async def talk(script: Script, call: Call) -> str:
+async def talk(script: Script, call: Call, is_over: Callable[[], bool] = lambda: False) -> str:
     """An agent's loop: the calls of a turn are made at once, and what they came to is told to the model."""
     told: list[str] = []
-    while True:
+    while not is_over():
         number, turn = script.next(told)
         if isinstance(turn, str):
             return turn
         ids = (call_id(number, place) for place in range(len(turn)))
         told += await asyncio.gather(*(_told(call, asked, {CALL_ID: id}) for asked, id in zip(turn, ids, strict=True)))
+    return "The run is over."
 
 
 async def _told(call: Call, asked: Asked, meta: dict[str, Any]) -> str:
