@@ -7,12 +7,13 @@ from typing import Any, Final
 
 from fastmcp.exceptions import NotFoundError, ToolError, ValidationError
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
-from fastmcp.tools.base import ToolResult
+from fastmcp.tools import ToolResult
 from pydantic import ValidationError as Misfit
 
 from guardrail import Guard, Run
 from guardrail.calls import Halted, Refused, ToolCall, Unmade
 from guardrail.errors import FINAL, RunHalted, RunNotOpen
+from guardrail.judge.unmade import says_unmade
 from guardrail.run.adapter import Adapter
 from guardrail_mcp.calls import Meta, Tools, is_unmade
 
@@ -90,14 +91,15 @@ class _Rest:
 
     async def made(self) -> ToolResult | Unmade:
         """Let the tool run."""
+        name = self._context.message.name
         try:
             result = await self._call_next(self._context)
         except Exception as error:  # noqa: BLE001 - every error of a tool is judged, and raised again
             self.left = error
         else:
             asks = hasattr(result, "input_required")
-            return Unmade(result) if asks or is_unmade(self._context.message.name, result) else result
-        if isinstance(self.left, NotFoundError) or _is_misfit(self.left):
+            return Unmade(result) if asks or is_unmade(name, result) else result
+        if isinstance(self.left, NotFoundError) or _is_misfit(self.left) or says_unmade(name, str(self.left)):
             return Unmade(self.left)
         raise _own(self.left)
 
