@@ -92,7 +92,9 @@ def is_unmade(name: str, result: object) -> bool:
     """Whether a result stands for no call: the server asks something back first, or could not make it as it was given."""
     if getattr(result, "result_type", None) == "input_required":
         return True
-    failed = getattr(result, "isError", False) or getattr(result, "is_error", False)
+    failed = getattr(result, "is_error", None)
+    if failed is None:
+        failed = getattr(result, "isError", False)
     first = next(iter(getattr(result, "content", None) or ()), None) if failed else None
     return isinstance(first, TextContent) and says_unmade(name, first.text)
 
@@ -104,5 +106,5 @@ def _defaults(tool: Any) -> Mapping[str, object]:
     return {name: what["default"] for name, what in declared if isinstance(what, dict) and "default" in what}
 
 
-_SCHEMAS: Final = ("inputSchema", "input_schema", "parameters")
-"""Where a tool's schema stands, in both generations of the SDK and on a FastMCP server."""
+_SCHEMAS: Final = ("input_schema", "parameters", "inputSchema")
+"""Where a tool's schema stands: in the SDK's second generation (FastMCP warns of the first), on a FastMCP server."""

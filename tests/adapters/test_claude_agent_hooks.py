@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from guardrail import Configuration, Guard, Run, RunStopped
+from support.kits.pages import run_page, shop_of_the_page
 from support.kits.registry import WANTED
 from support.kits.stage import Script, asked
 
 if "claude_agent" not in WANTED:
     pytest.skip("claude_agent is not in this environment", allow_module_level=True)
 
+import claude_agent_sdk
 from claude_agent_sdk import (
     ClaudeAgentOptions,
     ClaudeSDKClient,
@@ -155,3 +158,19 @@ async def hooked(given: ClaudeAgentOptions, event: Any, told: Any) -> Sequence[A
     """What the hooks of an event say."""
     matchers = (given.hooks or {})[event]
     return [await hook(told, told["tool_use_id"], {"signal": None}) for matcher in matchers for hook in matcher.hooks]
+
+
+def test_the_code_of_the_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refund_order = shop_of_the_page(tmp_path).refund_order
+
+    async def refund(order_id: int, amount: str) -> dict[str, object]:
+        return refund_order(order_id, amount)
+
+    program = Program(Script([asked("refund_order", order_id=17, amount="19.90")], "Refunded."))
+    monkeypatch.setattr(claude_agent_sdk, "ClaudeSDKClient", partial(ClaudeSDKClient, transport=program))
+    refund.__name__ = "refund_order"
+    run_page("claude-agent", shop=server([refund]))
+    assert capsys.readouterr().out == "verified\n"

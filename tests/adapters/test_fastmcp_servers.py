@@ -13,6 +13,7 @@ import pytest
 
 from guardrail import Configuration, Guard, GuardrailError, RunStopped
 from guardrail.errors import FINAL
+from support.kits.pages import run_page, shop_of_the_page
 from support.kits.registry import WANTED
 
 if "fastmcp" not in WANTED:
@@ -168,3 +169,13 @@ async def test_a_task_in_the_background_is_not_begun(guard: Guard) -> None:
             await client.call_tool("note", {"order_id": 1}, task=True)
         await asyncio.sleep(0)
     assert shop.ran == []
+
+
+def test_the_code_of_the_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shop: FastMCP[Any] = FastMCP("shop")
+    shop.tool(shop_of_the_page(tmp_path).refund_order)
+    run_page("fastmcp", shop=shop)
+    assert capsys.readouterr().out == "verified\n"

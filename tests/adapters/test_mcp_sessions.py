@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from guardrail import Configuration, Guard, RunStopped
+from support.kits.pages import run_page, shop_of_the_page
 from support.kits.registry import WANTED
 
 if "mcp" not in WANTED:
@@ -34,6 +35,20 @@ async def cancel_order(order_id: int) -> dict:
 async def note_order(order_id: int, note: str) -> dict:
     print("note", file=sys.stderr, flush=True)
     return {{"noted": order_id}}
+
+server.run()
+"""
+REFUNDS = """
+import sqlite3
+{imports}
+server = Server("shop", log_level="CRITICAL")
+
+@server.tool()
+def refund_order(order_id: int, amount: str) -> dict:
+    with sqlite3.connect("shop.db") as shop:
+        shop.execute("update orders set status = 'refunded' where id = ?", (order_id,))
+        shop.execute("insert into refunds (order_id, amount) values (?, ?)", (order_id, amount))
+    return {{"refunded": order_id}}
 
 server.run()
 """
@@ -181,3 +196,13 @@ async def test_a_call_that_is_answered_by_a_question_was_not_made(tmp_path: Path
 
 def _connected(made: Any) -> Any:
     return Session().over(made)
+
+
+def test_the_code_of_the_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shop_of_the_page(tmp_path)
+    Path("server.py").write_text(REFUNDS.format(imports=IMPORTS), "utf-8")
+    run_page("mcp", shop=mcp.StdioServerParameters(command=sys.executable, args=["server.py"], cwd=str(tmp_path)))
+    assert capsys.readouterr().out == "verified\n"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from guardrail import Configuration, Guard, Run, RunStopped
+from support.kits.pages import run_page, shop_of_the_page
 from support.kits.registry import WANTED
 from support.kits.stage import Script, Turn, asked
 
@@ -183,3 +184,13 @@ async def test_tools_of_an_mcp_server_are_guarded_with_what_it_says_of_them(
                 await agent.run("Do it.")
     assert ran == looked
     assert stopped.value.stop.tool == "note"
+
+
+def test_the_code_of_the_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shop = shop_of_the_page(tmp_path)
+    model = scripted(Script([asked("refund_order", order_id=17, amount="19.90")], "Refunded."))
+    run_page("pydantic-ai", model=model, lookup_order=shop.lookup_order, refund_order=shop.refund_order)
+    assert capsys.readouterr().out == "verified\n"
