@@ -53,12 +53,12 @@ def tells_effect(hints: Hints | None, servers: Collection[str]) -> bool:
 
 
 def hinted(tool: Tool, hints: Hints, *, trusted: bool) -> Tool:
-    """The declaration of a tool; where it leaves the effect open, with what the hints say.
+    """The declaration of a tool; where it leaves the effect open (and no statement decides it), with what the hints say.
 
     Anybody may say that a tool writes. That it only reads, or that a repeat is harmless, counts only of somebody who
     is trusted.
     """
-    if tool.effect is not None:
+    if tool.effect is not None or tool.sql is not None:
         return tool
     said: dict[str, object] = {}
     if hints.effect == "write" or (trusted and hints.effect == "read"):

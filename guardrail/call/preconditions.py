@@ -7,11 +7,12 @@ from typing import TypeAlias, cast
 
 from guardrail.call.needs import Look, Need
 from guardrail.call.steps import Step
-from guardrail.call.tools import CelDemand, Demand, EarlierDemand, HttpDemand, SqlDemand
+from guardrail.call.tools import CelDemand, Demand, EarlierDemand, HttpDemand, SqlDemand, StatementDemand
 from guardrail.declare.matchers import check
 from guardrail.errors import StoreError
 from guardrail.pictures import Answer, Rows, Unanswered
 from guardrail.pointers import MISSING, resolve
+from guardrail.query.classification import classify
 from guardrail.state.scope import Scope
 from guardrail.stores.store import Ask, Fetch
 
@@ -44,6 +45,8 @@ def _argument(args: Mapping[str, object], name: str, matcher: object) -> str | N
 
 def _demand(step: Step, demand: Demand) -> Checking:
     match demand:
+        case StatementDemand():
+            return _statements(step, demand)
         case CelDemand(expression, because):
             variables = {"args": dict(step.call.args), "inputs": dict(step.run.inputs), "run": _run(step)}
             return None if expression.evaluate(variables) else because or "a precondition does not hold"
@@ -53,6 +56,15 @@ def _demand(step: Step, demand: Demand) -> Checking:
             return (yield from _http(step, demand))
         case EarlierDemand():
             return _earlier(step, demand)
+
+
+def _statements(step: Step, demand: StatementDemand) -> str | None:
+    text = step.call.args.get(demand.argument)
+    if text is None:
+        return f"the argument {demand.argument} is missing"
+    if not isinstance(text, str):
+        return f"the argument {demand.argument} is not the text of a statement"
+    return classify(text, demand.dialect).forbidden(demand.forbids)
 
 
 def _run(step: Step) -> dict[str, object]:

@@ -21,7 +21,8 @@ from guardrail.declare.tools import (
     Tool,
 )
 from guardrail.judge.result import ResultRules
-from guardrail.query.proof import Dialect, Query, prove
+from guardrail.query.classification import Trait, classify
+from guardrail.query.proof import Dialect, Query, known_dialect, prove
 from guardrail.query.requests import Request, prove_request
 from guardrail.state.readings import Reading
 
@@ -69,7 +70,16 @@ class EarlierDemand:
     because: str
 
 
-Demand: TypeAlias = CelDemand | SqlDemand | HttpDemand | EarlierDemand
+@dataclass(frozen=True, slots=True)
+class StatementDemand:
+    """Statements that do nothing of what is forbidden, in the argument that holds them."""
+
+    argument: str
+    dialect: Dialect
+    forbids: tuple[Trait, ...]
+
+
+Demand: TypeAlias = StatementDemand | CelDemand | SqlDemand | HttpDemand | EarlierDemand
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +107,10 @@ def live_tool(
     name: str, tool: Tool, policy: Policy, sentences: Sequence[Sentence], dialects: Mapping[str, Dialect | None]
 ) -> LiveTool:
     """Compile a tool's declaration; `dialects` gives the SQL dialect of each store by name."""
+    sql = _sql(tool, dialects)
     return LiveTool(
         name=name,
-        effect=_effect(tool.effect),
+        effect=_effect(tool, sql),
         results=ResultRules.of(tool, sentences),
         actions=actions(policy, tool),
         retries=policy.retries if tool.retries is None else tool.retries,
@@ -107,9 +118,24 @@ def live_tool(
         once_per=tool.once_per,
         args=tool.args,
         # Cheap ones first: nobody asks a server for what an expression already refuses.
-        demands=tuple(sorted((_demand(r, dialects) for r in tool.requires), key=_cost)),
+        demands=(*_on_statements(tool, sql), *sorted((_demand(r, dialects) for r in tool.requires), key=_cost)),
         redact=frozenset(tool.redact),
     )
+
+
+_Sql: TypeAlias = tuple[str, Dialect] | None
+"""The argument that holds statements, and their dialect; None: none does."""
+
+
+def _sql(tool: Tool, dialects: Mapping[str, Dialect | None]) -> _Sql:
+    """Raises `QueryRefused` where no dialect is known, so that nothing is let through that was not looked at."""
+    if tool.sql is None:
+        return None
+    return tool.sql, known_dialect(tool.dialect or next(filter(None, dialects.values()), None))
+
+
+def _on_statements(tool: Tool, sql: _Sql) -> tuple[StatementDemand, ...]:
+    return () if sql is None or not tool.forbids else (StatementDemand(*sql, tool.forbids),)
 
 
 def _demand(requirement: Requirement, dialects: Mapping[str, Dialect | None]) -> Demand:
@@ -133,11 +159,23 @@ def _cost(demand: Demand) -> int:
     return 2 if isinstance(demand, HttpDemand) else 1 if isinstance(demand, SqlDemand) else 0
 
 
-def _effect(declared: Effect | EffectByArgument | None) -> Callable[[Mapping[str, object]], Effect]:
-    if isinstance(declared, EffectByArgument):
-        return _by_argument(declared)
-    known: Effect = declared or "unknown"
+def _effect(tool: Tool, sql: _Sql) -> Callable[[Mapping[str, object]], Effect]:
+    if isinstance(tool.effect, EffectByArgument):
+        return _by_argument(tool.effect)
+    if tool.effect is None and sql is not None:
+        return _by_statement(*sql)
+    known: Effect = tool.effect or "unknown"
     return lambda args: known
+
+
+def _by_statement(argument: str, dialect: Dialect) -> Callable[[Mapping[str, object]], Effect]:
+    def effect(args: Mapping[str, object]) -> Effect:
+        text = args.get(argument)
+        if text is None:
+            return "unknown"
+        return classify(text, dialect).effect if isinstance(text, str) else "write"
+
+    return effect
 
 
 def _by_argument(declared: EffectByArgument) -> Callable[[Mapping[str, object]], Effect]:

@@ -68,6 +68,8 @@ def _declared(made: Live) -> dict[str, Any]:
 
 def _effect(tool: Tool) -> str:
     """A tool's effect in a word, or how an argument decides it."""
+    if tool.effect is None and tool.sql is not None:
+        return f"by the statements in {tool.sql}"
     if tool.effect is None or isinstance(tool.effect, str):
         return tool.effect or "unknown"
     return f"by {tool.effect.by}"

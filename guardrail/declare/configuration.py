@@ -93,6 +93,7 @@ class Configuration(Declaration):
 
     policy: the name of a bundled policy, a path, or a `Policy`. `mode`, `outcomes` and `retries` refine it.
     include: further files, merged before this one (and then empty); the same name in two files is a mistake.
+    openapi: OpenAPI documents whose operations are tools, each by its `operationId` (and then empty: they are in `tools`).
     ledger: path of the ledger's SQLite file (relative to the configuration file), `memory`, or a `postgresql://` URL,
     which is not in the repr: it may hold a password.
     servers: the MCP servers whose annotations are trusted.
@@ -102,6 +103,7 @@ class Configuration(Declaration):
 
     version: Version = 1
     include: tuple[Filled, ...] = ()
+    openapi: tuple[Filled, ...] = ()
     policy: Annotated[Annotated[Filled, PLAIN] | Annotated[Policy, KEYS], BY_FORM] = "balanced"
     mode: Literal["enforce", "observe"] | None = None
     outcomes: Outcomes = Outcomes()

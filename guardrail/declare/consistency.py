@@ -20,8 +20,9 @@ def faults(configuration: Configuration, known: Known | None = None) -> Iterator
     """Everything that is wrong with a configuration beyond its single fields."""
     known = known or Known.of(configuration)
     yield from _policy_faults(configuration)
-    if configuration.include:
-        yield Fault(("include",), "is read with a file, and this configuration is written in Python", "load it")
+    for key in ("include", "openapi"):
+        if getattr(configuration, key):
+            yield Fault((key,), "is read with a file, and this configuration is written in Python", "load it")
     for name, store in configuration.stores.items():
         yield from store_faults(name, store)
         if store.replica is not None:

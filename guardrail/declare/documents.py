@@ -19,7 +19,19 @@ from guardrail.errors import Mistake
 MOST_BYTES: Final = 1 << 20
 MOST_NODES: Final = 200_000
 DEEPEST: Final = 50
-"""The limits of one file: its size, its values (counting what aliases repeat), its nesting."""
+"""The limits of a configuration's file: its size, its values (counting what aliases repeat), its nesting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large a file may be: its bytes, its values (counting what aliases repeat), its nesting."""
+
+    size: int = MOST_BYTES
+    nodes: int = MOST_NODES
+    depth: int = DEEPEST
+
+
+_OF_A_CONFIGURATION: Final = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +68,26 @@ class Unreadable(ValueError):
 def read(path: Path) -> Document:
     """Read a file; never raises for what the file is or holds: the document's `faults` say it."""
     try:
-        text = _text(_bytes(path))
+        text = text_of(path)
     except Unreadable as error:
         return Document(str(path), faults=(error.fault,), readable=False)
     return parse(text, str(path))
 
 
-def parse(text: str, file: str) -> Document:
+def text_of(path: Path, limits: Limits = _OF_A_CONFIGURATION) -> str:
+    """The text of a file; raises Unreadable."""
+    return _text(_bytes(path, limits))
+
+
+def parse(text: str, file: str, limits: Limits = _OF_A_CONFIGURATION) -> Document:
     """Read a text as `file`; never raises for what it holds: the document's `faults` say it."""
     try:
-        return _Builder(file).document(text)
+        return _Builder(file, limits).document(text)
     except Unreadable as error:
         return Document(file, faults=(error.fault,), readable=False)
 
 
-def _bytes(path: Path) -> bytes:
+def _bytes(path: Path, limits: Limits) -> bytes:
     if path.is_dir():
         raise Unreadable("is a directory, not a file")
     if path.exists() and not path.is_file():
@@ -78,13 +95,14 @@ def _bytes(path: Path) -> bytes:
         raise Unreadable("is not a regular file")
     try:
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(limits.size + 1)
     except FileNotFoundError as error:
         raise Unreadable("there is no such file") from error
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it.
         raise Unreadable(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    if len(data) > MOST_BYTES:
-        raise Unreadable(f"is larger than {MOST_BYTES:,} bytes", "split it and use `include`")
+    if len(data) > limits.size:
+        advice = "split it and use `include`" if limits is _OF_A_CONFIGURATION else ""
+        raise Unreadable(f"is larger than {limits.size:,} bytes", advice)
     return data
 
 
@@ -109,8 +127,9 @@ class _Anchored:
 class _Builder:
     """Builds the plain value of a document from the parser's events, and collects what is wrong on the way."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, limits: Limits) -> None:
         self._file = file
+        self._limits = limits
         self._faults: list[Fault] = []
         self._lines: dict[Place, int] = {}
         self._anchors: dict[str, _Anchored] = {}
@@ -157,12 +176,12 @@ class _Builder:
     def _count(self, nodes: int, place: Place, height: int, event: Any) -> None:
         self._nodes += nodes
         self._depth = max(self._depth, len(place) + height)
-        if self._nodes > MOST_NODES:
+        if self._nodes > self._limits.nodes:
             raise Unreadable(
-                f"holds more than {MOST_NODES:,} values, those that aliases repeat included", "", _line(event)
+                f"holds more than {self._limits.nodes:,} values, those that aliases repeat included", "", _line(event)
             )
-        if self._depth > DEEPEST:
-            raise Unreadable(f"is nested more than {DEEPEST} deep", "", _line(event))
+        if self._depth > self._limits.depth:
+            raise Unreadable(f"is nested more than {self._limits.depth} deep", "", _line(event))
 
     def _unanchored(self, event: Any, place: Place) -> object:
         if _is(event, "Alias"):

@@ -15,10 +15,10 @@ from guardrail.declare.validation import Model, emptied, keys, validated
 
 SECTIONS: Final = ("stores", "tools", "tasks", "servers")
 """The keys whose entries may come from any of the files, each name from one."""
-_SHARED: Final = ("version", "include", "sentences")
+_SHARED: Final = ("version", "include", "openapi", "sentences")
 """The keys that may stand in every file."""
 
-_WITHOUT_NAMES: Final = frozenset(keys(Configuration)).difference(SECTIONS, ("include",))
+_WITHOUT_NAMES: Final = frozenset(keys(Configuration)).difference(SECTIONS, ("include", "openapi"))
 """The keys that declare no names."""
 
 

@@ -37,6 +37,15 @@ class Known:
             inputs=inputs if tasks and all(task.inputs for task in tasks) else None,
         )
 
+    def dialect(self, place: Place) -> Iterator[Fault]:
+        """What is wrong with a place that names no dialect: that of the SQL stores is meant, if they have one."""
+        if None in self.stores.values():
+            return
+        count = len({store.dialect for store in self.stores.values() if store is not None and store.dialect})
+        if count != 1:
+            why = "the SQL stores have several" if count else "no SQL store is declared that has one"
+            yield Fault(place, f"is missing, and {why}", "write postgres, mysql or sqlite")
+
     def store(self, name: str, place: Place) -> Iterator[Fault]:
         """What is wrong with the name of a store at a place."""
         if name not in self.stores:

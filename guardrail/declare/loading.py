@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
+from guardrail.calls import Effect
 from guardrail.declare.bundled import names as bundled_names
 from guardrail.declare.configuration import Configuration
 from guardrail.declare.consistency import faults
@@ -17,6 +18,7 @@ from guardrail.declare.environment import Filling
 from guardrail.declare.faults import Fault, Place, at, dotted
 from guardrail.declare.files import SECTIONS, File, items, mapping
 from guardrail.declare.known import Known
+from guardrail.declare.openapi import operations, with_operations
 from guardrail.declare.policies import Policy
 from guardrail.errors import ConfigurationError, Mistake
 
@@ -47,6 +49,7 @@ class _Loading:
         self._all: list[File] = []
         self._merging: list[File] = []
         self._seen: set[str] = set()
+        self._operations: dict[str, tuple[str, Effect]] = {}
         self._sure = True
 
     def configuration(self, path: Path) -> Configuration:
@@ -80,6 +83,9 @@ class _Loading:
             if isinstance(name, str) and name:
                 self._include(file, ("include", position), path.parent / name, chain)
         self._take_policy(file, path.parent)
+        for position, name in enumerate(items(mapping(file.value).get("openapi"))):
+            if isinstance(name, str) and name:
+                self._take_operations(file, ("openapi", position), path.parent / name)
         self._merging.append(file)
 
     def _include(self, file: File, place: Place, path: Path, chain: tuple[str, ...]) -> None:
@@ -94,9 +100,26 @@ class _Loading:
             if included is not None:
                 self._gather(included, path, chain)
 
+    def _take_operations(self, by: File, place: Place, path: Path) -> None:
+        """Take the operations of an OpenAPI document; each id is given by one of all documents."""
+        real = _real(path)
+        if real in self._seen:
+            return
+        self._seen.add(real)
+        spec = operations(path)
+        document = spec.document
+        file = self._known_file(File(document, document.value, [*spec.faults], len(spec.faults)), path, by, place)
+        self._sure = self._sure and document.readable and not spec.faults
+        for name, (where, effect) in spec.found.items():
+            earlier, _ = self._operations.setdefault(name, (document.file, effect))
+            if earlier != document.file and file is not None:
+                file.add([Fault(where, f"is already given in {earlier}", "name one of the documents")])
+
     def _named(self, path: Path, by: File, place: Place) -> File | None:
         """A file that another one names; where there is none at all, that is a mistake of the other one."""
-        named = self._read(path)
+        return self._known_file(self._read(path), path, by, place)
+
+    def _known_file(self, named: File, path: Path, by: File, place: Place) -> File | None:
         if named.document.readable or named.faults[0].line is not None:
             self._all.append(named)
             return named
@@ -135,9 +158,11 @@ class _Loading:
                     section.update((name, entry) for name, entry in value.items() if name not in section)
                 elif key == "sentences":
                     merged[key] = [*merged.get(key, []), *value]
-                elif key != "include":
+                elif key not in ("include", "openapi"):
                     merged.setdefault(key, value)
-        return Configuration.model_validate(merged, by_alias=True, by_name=False)
+        declared = Configuration.model_validate(merged, by_alias=True, by_name=False)
+        effects: dict[str, Effect] = {name: effect for name, (_, effect) in self._operations.items()}
+        return declared.model_copy(update={"tools": with_operations(declared.tools, effects)})
 
     def _hold_together(self, declared: Configuration, owners: Mapping[Place, File]) -> None:
         found: dict[File, list[Fault]] = {}

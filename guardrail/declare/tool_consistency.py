@@ -33,6 +33,7 @@ def tool_faults(name: str, tool: Tool, known: Known) -> Iterator[Fault]:
     place = ("tools", name)
     yield from _name_faults(name, place)
     yield from _effect_faults(tool, place)
+    yield from _statement_faults(tool, place, known)
     yield from _emptiness_faults(tool, place)
     yield from _result_faults(tool, place)
     for argument, matcher in tool.args.items():
@@ -70,6 +71,19 @@ def _by_argument_faults(effect: EffectByArgument, place: Place) -> Iterator[Faul
     both = [value for value in effect.read if any(value == w and type(value) is type(w) for w in effect.write)]
     for value in both:
         yield Fault(place, f"says of {value!r} that it is both, a read and a write")
+
+
+def _statement_faults(tool: Tool, place: Place, known: Known) -> Iterator[Fault]:
+    if tool.sql is None:
+        for field in ("dialect", "forbids"):
+            if getattr(tool, field):
+                what = "speaks of statements, and no argument holds any"
+                yield Fault((*place, field), what, "name the argument: `sql: query`", rests_on=(place,))
+        return
+    if tool.effect is not None and not tool.forbids:
+        yield Fault((*place, "sql"), "decides the effect, and `effect` says it too", "leave one of them out")
+    if tool.dialect is None:
+        yield from known.dialect((*place, "dialect"))
 
 
 def _emptiness_faults(tool: Tool, place: Place) -> Iterator[Fault]:

@@ -14,6 +14,8 @@ from guardrail.declare.model import Count, Declaration, Flag
 from guardrail.declare.policies import Outcomes, Sentence
 from guardrail.declare.resources import HttpReading
 from guardrail.declare.texts import Filled, Pointer
+from guardrail.query.classified import Trait
+from guardrail.query.proved import Dialect
 
 _SIMPLE = single(str, int, bool, what="a text, a whole number, true or false")
 _SIMPLE_OR_NULL = single(str, int, bool, type(None), what="a text, a whole number, true, false or null")
@@ -112,7 +114,11 @@ _Requirement: TypeAlias = Annotated[
 class Tool(Declaration):
     """What is declared of a tool, or of every tool whose name matches a glob pattern.
 
-    effect: `read`, `write`, `unknown`, or decided by an argument. None: `unknown`.
+    effect: `read`, `write`, `unknown`, or decided by an argument. None: by `sql`, else by what whoever offers the tool
+    says, else `unknown`.
+    sql: the argument whose text the tool executes as SQL; what its statements do decides the effect.
+    dialect: that of `sql`; None: that of the SQL stores, if they have one.
+    forbids: what no statement may do (`no_where`, `ddl`); the call is not carried out.
     empty: what an empty answer of any shape does (`allow`, `hold`, `stop`).
     outcomes: what each outcome does for this tool, over the policy.
     returns: `json` (anything else is an error), `text` (never read as a sentence), `any`.
@@ -131,6 +137,9 @@ class Tool(Declaration):
     """
 
     effect: Annotated[Annotated[Effect, PLAIN] | Annotated[EffectByArgument, KEYS], BY_FORM] | None = None
+    sql: Filled | None = None
+    dialect: Dialect | None = None
+    forbids: tuple[Trait, ...] = ()
     description: str = ""
     empty: Action | None = None
     outcomes: Outcomes = Outcomes()

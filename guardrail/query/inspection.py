@@ -45,7 +45,7 @@ _WORDING: Final = {
 def inspect(text: str, dialect: Dialect, functions: frozenset[str], *, condition: bool) -> Query:
     """Prove `text` as a query or as a condition; raises `QueryRefused`."""
     try:
-        with _unheard():
+        with unheard():
             return _inspected(text, dialect, functions, condition)
     except QueryRefused:
         raise
@@ -53,11 +53,11 @@ def inspect(text: str, dialect: Dialect, functions: frozenset[str], *, condition
         raise QueryRefused("it is nested too deeply to be checked; write it flatter") from None
     except Exception as error:  # noqa: BLE001
         # The parser raises its own errors, and on odd texts whatever its code runs into: not proved is refused.
-        raise QueryRefused(f"it cannot be read as {dialect}: {_saying(error)}") from None
+        raise QueryRefused(f"it cannot be read as {dialect}: {saying(error)}") from None
 
 
 @contextmanager
-def _unheard() -> Generator[None]:
+def unheard() -> Generator[None]:
     """Keep the parser's warnings (of a JSON path that is SQLite's own) out of the host's log, on this thread."""
     _inspecting.busy = True
     try:
@@ -82,7 +82,7 @@ def _inspected(text: str, dialect: Dialect, functions: frozenset[str], condition
         check_columns(tree)
     parameters = _parameters(tree)
     rendered = written(tree, dialect, parameters, condition)
-    return Query(text, dialect, rendered, parameters, _tables(tree, dialect), functions)
+    return Query(text, dialect, rendered, parameters, tables_of(tree, dialect), functions)
 
 
 def _check_root(tree: exp.Expr, dialect: Dialect, condition: bool) -> None:
@@ -191,9 +191,10 @@ def _parameters(tree: exp.Expr) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(node.this) for node in tree.find_all(exp.Placeholder, bfs=False)))
 
 
-def _tables(tree: exp.Expr, dialect: Dialect) -> tuple[str, ...]:
-    """The tables read, sorted, as `table` or `schema.table`."""
+def tables_of(tree: exp.Expr, dialect: Dialect) -> tuple[str, ...]:
+    """The tables that are named, sorted, as `table` or `schema.table`."""
     tables = [table for table in tree.find_all(exp.Table, bfs=False) if isinstance(table.this, exp.Identifier)]
+    tables = [table for table in tables if not isinstance(table.parent, exp.UserDefinedFunction)]
     read = [table for table in tables if table.db or not _defined(table, dialect)]
     return tuple(sorted({".".join(part.name for part in table.parts) for table in read}))
 
@@ -204,7 +205,7 @@ def _defined(table: exp.Table, dialect: Dialect) -> bool:
     inside: list[exp.Expr] = []
     while above := above.parent if above else None:
         inside.append(above)
-        for cte in above.ctes if isinstance(above, exp.Query) else []:
+        for cte in _defining(above):
             itself = any(cte is part for part in inside)
             recursive = dialect == "sqlite" or bool(cte.parent and cte.parent.args.get("recursive"))
             if cte.alias.lower() == table.name.lower() and (recursive or not itself):
@@ -212,7 +213,13 @@ def _defined(table: exp.Table, dialect: Dialect) -> bool:
     return False
 
 
-def _saying(error: Exception) -> str:
+def _defining(node: exp.Expr) -> list[exp.Expr]:
+    """The queries that a WITH of the statement names."""
+    found = node.args.get("with_")
+    return found.expressions if isinstance(found, exp.With) else []
+
+
+def saying(error: Exception) -> str:
     """What the parser says; an error from within its code says nothing that helps."""
     if isinstance(error, ParseError) and error.errors:
         where = error.errors[0]

@@ -7,7 +7,7 @@ from functools import lru_cache
 from guardrail.errors import QueryRefused
 from guardrail.query.proved import DIALECTS, Dialect, Query
 
-__all__ = ["Dialect", "Query", "prove", "prove_condition"]
+__all__ = ["Dialect", "Query", "known_dialect", "prove", "prove_condition"]
 
 
 def prove(text: str, dialect: str | None, *, functions: frozenset[str] = frozenset()) -> Query:
@@ -16,7 +16,7 @@ def prove(text: str, dialect: str | None, *, functions: frozenset[str] = frozens
     `functions` names further functions, in lower case, that the caller knows to only read. Proofs are
     kept by text and dialect. Raises `QueryRefused`, which says which part is not allowed.
     """
-    return _proved(text, _known(dialect), functions, condition=False)
+    return _proved(text, known_dialect(dialect), functions, condition=False)
 
 
 def prove_condition(text: str, dialect: str | None, *, functions: frozenset[str] = frozenset()) -> Query:
@@ -24,10 +24,11 @@ def prove_condition(text: str, dialect: str | None, *, functions: frozenset[str]
 
     No subqueries, aggregates or windows, so that each row is in scope or not by itself. Raises `QueryRefused`.
     """
-    return _proved(text, _known(dialect), functions, condition=True)
+    return _proved(text, known_dialect(dialect), functions, condition=True)
 
 
-def _known(dialect: str | None) -> Dialect:
+def known_dialect(dialect: str | None) -> Dialect:
+    """A dialect by its name. Raises `QueryRefused` for one that cannot be proved, and for none."""
     for known in DIALECTS:
         if dialect == known:
             return known

@@ -10,6 +10,9 @@ Dialect: TypeAlias = Literal["sqlite", "postgres", "mysql"]
 
 DIALECTS: Final[tuple[Dialect, ...]] = get_args(Dialect)
 
+LONGEST: Final = 50_000
+"""The most characters of a text that is read."""
+
 
 @dataclass(frozen=True, slots=True)
 class Query:

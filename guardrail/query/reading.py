@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Sequence
 from itertools import accumulate, zip_longest
-from typing import Final
+from typing import ClassVar, Final
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect as Grammar
@@ -15,11 +15,10 @@ from sqlglot.dialects.sqlite import SQLite
 from sqlglot.errors import ErrorLevel
 
 from guardrail.errors import QueryRefused
-from guardrail.query.proved import Dialect
+from guardrail.query.proved import LONGEST, Dialect
 
-LONGEST: Final = 50_000
 DEEPEST: Final = 40
-"""Limits of a query: characters, and brackets within brackets (the parser recurses)."""
+"""The most brackets within brackets: the parser recurses."""
 
 
 class GuardrailSQLite(SQLite):
@@ -35,6 +34,24 @@ class GuardrailSQLite(SQLite):
         IDENTIFIERS = ["`", '"', ("[", "]")]  # noqa: RUF012 (the base class declares it so)
 
 
+class _WholeSQLite(GuardrailSQLite):
+    class Tokenizer(GuardrailSQLite.Tokenizer):
+        COMMANDS: ClassVar[set[TokenType]] = set()
+
+
+class _WholePostgres(Postgres):
+    class Tokenizer(Postgres.Tokenizer):
+        COMMANDS: ClassVar[set[TokenType]] = set()
+
+
+class _WholeMySQL(MySQL):
+    class Tokenizer(MySQL.Tokenizer):
+        COMMANDS: ClassVar[set[TokenType]] = set()
+
+
+_WHOLE: Final[dict[Dialect, Grammar]] = {"sqlite": _WholeSQLite(), "postgres": _WholePostgres(), "mysql": _WholeMySQL()}
+"""The grammars, but that also what follows a command's word (EXPLAIN, REPLACE) is cut into tokens."""
+
 GRAMMARS: Final[dict[Dialect, Grammar]] = {"sqlite": GuardrailSQLite(), "postgres": Postgres(), "mysql": MySQL()}
 
 _OPENERS: Final = {TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN}
@@ -48,9 +65,9 @@ _MOMENTS: Final = {TokenType.DATE, TokenType.TIME, TokenType.TIMESTAMPTZ}
 _BLOCK: Final = r"/\*(?!M?!)(?:[^*/]|\*(?!/)|/(?!\*))*\*/"
 _LINE: Final = r"[^\n]*(?![^\n])"
 _BETWEEN: Final[dict[Dialect, re.Pattern[str]]] = {
-    "sqlite": re.compile(rf"(?:\s|{_BLOCK}|--{_LINE})*"),
-    "postgres": re.compile(rf"(?:\s|{_BLOCK}|--{_LINE})*"),
-    "mysql": re.compile(rf"(?:\s|{_BLOCK}|--(?=\s|$){_LINE}|\#{_LINE})*"),
+    "sqlite": re.compile(rf"(?:\s|{_BLOCK}|--{_LINE})*", re.ASCII),
+    "postgres": re.compile(rf"(?:\s|{_BLOCK}|--{_LINE})*", re.ASCII),
+    "mysql": re.compile(rf"(?:\s|{_BLOCK}|--(?=\s|$){_LINE}|\#{_LINE})*", re.ASCII),
 }
 """What may stand between tokens: blanks, and comments that every server ends where the parser does."""
 _EXECUTABLE: Final = re.compile(r"/\*M?!")
@@ -59,11 +76,7 @@ _UNWRITABLE: Final = re.compile("[\0\ud800-\udfff]")
 
 def tokens_of(text: str, dialect: Dialect, condition: bool) -> list[Token]:
     """The tokens of the one statement, after checks that only the text can answer. Raises `QueryRefused`."""
-    if len(text) > LONGEST:
-        raise QueryRefused(f"it has {len(text)} characters; at most {LONGEST} are checked")
-    if _UNWRITABLE.search(text):
-        raise QueryRefused("it holds a character that no database takes: NUL, or half of a surrogate pair")
-    tokens = GRAMMARS[dialect].tokenize(text)
+    tokens = _cut(text, GRAMMARS[dialect])
     if not condition and tokens and tokens[0].token_type not in _OPENERS | {TokenType.SEMICOLON}:
         raise QueryRefused(f"{tokens[0].text.upper()} is not allowed: a query starts with SELECT, WITH or VALUES")
     _check_between(text, tokens, dialect)
@@ -76,6 +89,26 @@ def tokens_of(text: str, dialect: Dialect, condition: bool) -> list[Token]:
         raise QueryRefused("it holds more than one statement; only one is run")
     _check_depth(tokens)
     return tokens
+
+
+def statements_of(text: str, dialect: Dialect) -> list[list[Token]]:
+    """The tokens of each statement of a text, whatever it does, after the same checks.
+
+    Raises `QueryRefused`, and whatever the tokenizer raises.
+    """
+    tokens = _cut(text, _WHOLE[dialect])
+    _check_between(text, tokens, dialect)
+    _check_spelling(text, tokens, dialect)
+    found: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type is TokenType.SEMICOLON:
+            found.append([])
+        else:
+            found[-1].append(token)
+    cut = [statement for statement in found if statement]
+    for statement in cut:
+        _check_depth(statement)
+    return cut
 
 
 def tree_of(text: str, tokens: Sequence[Token], dialect: Dialect, *, condition: bool) -> exp.Expr:
@@ -97,6 +130,14 @@ def text_of(node: exp.Expr, dialect: Dialect) -> str:
 def clipped(text: str) -> str:
     """A part of a query, short enough for a message."""
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _cut(text: str, grammar: Grammar) -> list[Token]:
+    if len(text) > LONGEST:
+        raise QueryRefused(f"it has {len(text)} characters; at most {LONGEST} are checked")
+    if _UNWRITABLE.search(text):
+        raise QueryRefused("it holds a character that no database takes: NUL, or half of a surrogate pair")
+    return grammar.tokenize(text)
 
 
 def _check_between(text: str, tokens: Sequence[Token], dialect: Dialect) -> None:

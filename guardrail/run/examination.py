@@ -31,7 +31,7 @@ def _of_policy(live: Live) -> Iterator[Remark]:
 
 def _of_tools(live: Live) -> Iterator[Remark]:
     for name, tool in live.configuration.tools.items():
-        if tool.effect is None or tool.effect == "unknown":
+        if tool.effect == "unknown" or (tool.effect is None and tool.sql is None):
             text = "its effect is unknown: under a hold it is refused; declare read or write"
             yield Remark("warning", f"tools.{name}", text)
 
