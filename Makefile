@@ -9,7 +9,7 @@ UV := $(shell uv --version >/dev/null 2>&1 && echo uv)
 PYTHONS := python3 python3.14 python3.13 python3.12 python3.11 python
 CHECKED := $(wildcard guardrail adapters tests examples)
 
-.PHONY: help install demo test bench backends lint ruff mypy pyright clean
+.PHONY: help install demo test adapters bench backends lint ruff mypy pyright clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -22,6 +22,10 @@ demo: $(VENV)/.runtime  ## show the guard at work on a small shop
 
 test: $(VENV)/.development  ## run the tests, ARGS="-k name" for some of them
 	$(PYTHON) -m pytest --numprocesses auto --dist worksteal $(ARGS)
+
+adapters: $(VENV)/.development  ## run the contract of adapters in every framework, each in its environment
+	rm -rf .nox/results
+	$(PYTHON) -m nox $(ARGS)
 
 bench: $(VENV)/.development  ## measure, as JSON lines
 	PYTHONPATH=tests $(PYTHON) tests/benchmarks/run.py $(ARGS)
@@ -43,7 +47,7 @@ pyright: $(VENV)/.development
 	$(PYTHON) -m pyright --pythonpath $(PYTHON)
 
 clean:  ## remove .venv and whatever tools left behind
-	rm -rf $(VENV) $(BACKENDS) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BACKENDS) .nox dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 ifdef UV

@@ -80,7 +80,8 @@ class Table:
     `key` names the columns that tell its rows apart (None: nothing does), `columns` all columns (empty where they are
     not known), `kinds` how they compare, `generated` those that the database fills by itself. `rows` counts its rows
     up to the asked limit plus one (None: not counted). `hides_rows`: a policy of the database may keep rows from
-    whoever looks.
+    whoever looks. `keys` are all sets of columns that are known to tell its rows apart, as they are unique and never
+    null. `zoneless` names columns of times that have no zone: by their type, or as the database itself fills them.
     """
 
     name: str
@@ -90,6 +91,8 @@ class Table:
     generated: frozenset[str] = frozenset()
     rows: int | None = None
     hides_rows: bool = False
+    keys: tuple[tuple[str, ...], ...] = field(default=(), compare=False)
+    zoneless: frozenset[str] = field(default=frozenset(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,8 @@ class Picture:
     key columns first; `kinds` their kinds, by name (none where a store without a schema has only nulls). `rows` holds whole rows by key (all of them when
     `hashes` is None, else the pinned ones); `hashes` a row hash for every key. `generated` names columns the
     database fills by itself (an integer primary key, a default, a generated column). `hides_rows`: a policy of the
-    database may keep rows from whoever looked, so that nothing is known of them.
+    database may keep rows from whoever looked, so that nothing is known of them. `claimed` is how many entries an API
+    says that it has, where they are more than the rows that it gave and it may have further pages; else 0.
     """
 
     table: str
@@ -118,6 +122,7 @@ class Picture:
     hashes: Mapping[Key, bytes] | None = None
     generated: frozenset[str] = field(default_factory=frozenset[str])
     hides_rows: bool = field(default=False, compare=False)
+    claimed: int = field(default=0, compare=False)
     exchange: Exchange | None = field(default=None, compare=False, repr=False)
 
     @property

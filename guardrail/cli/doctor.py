@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from guardrail.cli.exits import Exit
-from guardrail.cli.options import Config, Json
+from guardrail.cli.inputs import read_inputs
+from guardrail.cli.options import Config, Inputs, Json
 from guardrail.cli.places import configuration_file, live
 from guardrail.cli.screen import Screen, counted, print_json, shown
 from guardrail.cli.tables import LEVELS, table, word
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
     from guardrail.ledger.ledger import Ledger
 
 
-def doctor(config: Config = None, json: Json = False) -> None:
+def doctor(input: Inputs = None, config: Config = None, json: Json = False) -> None:
     """Examine the configuration, its stores, its tasks in them, and the ledger.
 
+    Resources of HTTP APIs that take inputs are tried with those
+    that are given.
     Exit codes: 0 all well, or nothing but notes and warnings; 1 an error.
     """
     file = configuration_file(config)
-    remarks = tuple(_remarks(file))
+    remarks = tuple(_remarks(file, input or ()))
     counts = {level: sum(remark.level == level for remark in remarks) for level in ("error", "warning")}
     if json:
         told = [{"level": remark.level, "place": remark.place, "text": remark.text} for remark in remarks]
@@ -50,12 +53,12 @@ def _show(file: Path, remarks: Sequence[Remark], errors: int, warnings: int) -> 
     screen.say(shown(f"{file}: {said}", style))
 
 
-def _remarks(file: Path) -> Iterator[Remark]:
-    from guardrail.run.examination import examine
+def _remarks(file: Path, given: Sequence[str]) -> Iterator[Remark]:
+    from guardrail.run.examination import examine, input_types
 
     try:
         with live(file) as made:
-            yield from examine(made)
+            yield from examine(made, read_inputs(input_types(made.configuration.tasks), given))
             configuration = made.configuration
     except ConfigurationError as error:
         yield from (Remark("error", "configuration", str(mistake)) for mistake in error.mistakes)

@@ -6,11 +6,12 @@ import json as jsons
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from guardrail.cli.exits import Exit, Misuse
+from guardrail.cli.inputs import read_inputs
 from guardrail.cli.options import Config, Inputs, Json
 from guardrail.cli.places import configuration_file, find_modules, live
 from guardrail.cli.screen import Screen, print_json, shown
@@ -19,7 +20,6 @@ from guardrail.cli.verdicts import as_json, show, show_stop
 
 if TYPE_CHECKING:
     from guardrail.calls import Verdict
-    from guardrail.declare.contracts import Input, Task
     from guardrail.ledger.records import RunHistory, RunRecord
     from guardrail.run.guard import Guard
 
@@ -60,7 +60,7 @@ def _looked(file: Path, task: str, inputs: Sequence[str]) -> Verdict:
 
     with live(file) as made:
         declared = made.configuration.tasks.get(task)
-        return look_now(made, task, read_inputs(declared, inputs))
+        return look_now(made, task, read_inputs(declared.inputs if declared else {}, inputs))
 
 
 def _judged(file: Path, run: str, inputs: Sequence[str], *, force: bool) -> tuple[RunRecord, Verdict]:
@@ -73,7 +73,9 @@ def _judged(file: Path, run: str, inputs: Sequence[str], *, force: bool) -> tupl
         task = history.run.task
         declared = guard.configuration.tasks.get(task) if task is not None else None
         known = {name: value for name, value in jsons.loads(history.run.inputs).items() if not _is_hidden(value)}
-        return history.run, _closed(guard, history, {**known, **read_inputs(declared, inputs)})
+        return history.run, _closed(
+            guard, history, {**known, **read_inputs(declared.inputs if declared else {}, inputs)}
+        )
 
 
 def _cut_off(guard: Guard, run: str, *, force: bool) -> RunHistory:
@@ -115,44 +117,6 @@ def _report(task: str | None, verdict: Verdict, *, run: str | None, json: bool) 
         # No run has failed where only the state of now was looked at.
         show(screen, verdict, "wrong" if run is None and verdict.kind == "silent_failure" else "")
     raise typer.Exit(Exit.of_verdict(verdict))
-
-
-def read_inputs(task: Task | None, given: Sequence[str]) -> dict[str, object]:
-    """Inputs written as NAME=VALUE, each read as its declared type; raises `Misuse`.
-
-    Texts, decimals, dates and instants are taken as they stand, everything else is JSON. Where any type will do, what
-    is no JSON is a text.
-    """
-    declared: Mapping[str, str | Input] = {} if task is None else task.inputs
-    inputs: dict[str, object] = {}
-    for item in given:
-        name, found, text = item.partition("=")
-        if not found or not name:
-            raise Misuse(f"the input {item!r} is not NAME=VALUE")
-        if name in inputs:
-            raise Misuse(f"the input {name} is given twice")
-        kind = declared.get(name, "any")
-        inputs[name] = _read(text, kind if isinstance(kind, str) else kind.type)
-    return inputs
-
-
-def _read(text: str, kind: str) -> Any:
-    if kind in ("text", "decimal", "date", "instant"):
-        return text
-    try:
-        return jsons.loads(text, parse_float=_decimal, parse_constant=_refuse)
-    except ValueError:
-        return text  # where another type is declared, the task's own check says what it must be
-
-
-def _decimal(text: str) -> object:
-    from decimal import Decimal
-
-    return Decimal(text)
-
-
-def _refuse(text: str) -> object:
-    raise ValueError(text)
 
 
 def _is_hidden(value: object) -> bool:

@@ -50,8 +50,8 @@ class Cursor(Declaration):
 
 def _next(text: str) -> str:
     if not text:
-        raise ValueError("must be `link`, or a JSON pointer to the next page's URL")
-    return text if text == "link" else pointer(text)
+        raise ValueError("must be `link`, `none`, or a JSON pointer to the next page's URL")
+    return text if text in ("link", "none") else pointer(text)
 
 
 class Resource(Declaration):
@@ -61,7 +61,8 @@ class Resource(Declaration):
     query: what stands behind the ?; a value `:name` takes an input. It is not in the repr: it may hold a key.
     rows: JSON pointer to the list of rows, or to the one object that is the row.
     key: the columns that name a row; a watch may name them instead.
-    next: how to find the next page: a JSON pointer to its URL, `link` (the Link header), or a cursor.
+    next: how to find the next page: a JSON pointer to its URL, `link` (the Link header), or a cursor; `none`: what is
+    answered is all that there is, whatever it says of more.
     absent: statuses that mean that there are no rows, over those of the store.
     """
 

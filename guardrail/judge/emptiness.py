@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
+from guardrail.continuations import CONTINUATIONS, HOLDERS, TOTALS, counted, said, word
 from guardrail.judge.fields import Fields, is_list, is_mapping, listed, peek
 from guardrail.judge.meanings import FINE
 
@@ -15,28 +16,12 @@ _MOST_FIELDS: Final = 64
 _COLLECTIONS: Final = (list, tuple, set, frozenset, bytes, bytearray)
 _NOTHING: Final = frozenset(("none", "null"))
 
-# Names as they read without case and punctuation: `nextPageToken`, `next_page_token` and `NextPageToken` are one.
-_CONTINUATIONS: Final = frozenset(
-    listed(
-        "next nexttoken nextpage nextpagetoken nextcursor nextlink nextmarker nexturl nextoffset odatanextlink hasmore "
-        "continuationtoken continuation lastevaluatedkey hasnext hasnextpage hasmoreitems morerecords moreresults "
-        "istruncated truncated incompleteresults paginationtoken"
-    )
-)
-_TOTALS: Final = frozenset(
-    listed(
-        "total totalcount totalresults totalelements totalitems totalhits totalrecords totalrows totalsize count found "
-        "numfound odatacount"
-    )
-)
+# Words as `word` reads names.
 _NUMBERS: Final = frozenset(
     listed(
         "page pages pagenumber pagesize pageindex perpage number size limit offset start end first last empty took "
         "numberofelements totalpages scannedcount resultsizeestimate maxitems maxscore sorted timedout"
     )
-)
-_HOLDERS: Final = frozenset(
-    listed("pageinfo pagination paging pageable page links meta metadata responsemetadata context searchmetadata")
 )
 _BESIDE: Final = frozenset(
     listed(
@@ -81,9 +66,8 @@ def _nothing_in(value: Fields, depth: int) -> Absence | None:
     held: list[object] = []
     has_more = False
     for name, entry in value.items():
-        word = _word(name)
-        if _is_beside(word, entry):
-            has_more = has_more or _promises(word, entry)
+        if _is_beside(word(name), entry):
+            has_more = has_more or _promises(name, entry)
         elif entry is None or is_list(entry) or is_mapping(entry):
             held.append(entry)
         else:
@@ -92,13 +76,15 @@ def _nothing_in(value: Fields, depth: int) -> Absence | None:
     return "incomplete" if has_more and found == "empty_list" else found
 
 
-def _is_beside(word: str, entry: object) -> bool:
+def _is_beside(plain: str, entry: object) -> bool:
     """Whether a field is what stands beside a list: a count, a page, a word about the request."""
-    if word in _NUMBERS or word in _TOTALS or word in _HOLDERS:
+    if plain in CONTINUATIONS or said(plain, entry) is not None:
+        return True
+    if plain in _NUMBERS or plain in TOTALS or plain in HOLDERS:
         return not isinstance(entry, str | list) or (isinstance(entry, str) and entry.isdecimal())
-    if word == "status":
+    if plain == "status":
         return not isinstance(entry, str) or entry.lower() in FINE
-    return word in _CONTINUATIONS or word in _BESIDE
+    return plain in _BESIDE
 
 
 def _held(held: Sequence[object], depth: int) -> Absence | None:
@@ -113,27 +99,9 @@ def _held(held: Sequence[object], depth: int) -> Absence | None:
     return _nothing_in(entry, depth - 1) if is_mapping(entry) and depth else None
 
 
-def _promises(word: str, entry: object) -> bool:
+def _promises(name: object, entry: object) -> bool:
     """Whether a field beside an empty list says that there is more."""
-    if word in _CONTINUATIONS:
-        return bool(entry.strip() if isinstance(entry, str) else entry)
-    if word in _TOTALS:
-        return _count(entry) > 0
-    if word in _HOLDERS and is_mapping(entry):
-        return any(_promises(_word(name), kept) for name, kept in entry.items())
-    return False
-
-
-def _count(entry: object) -> float:
-    if is_mapping(entry):
-        return _count(entry.get("value"))
-    if isinstance(entry, str):
-        return int(entry) if entry.isdecimal() and len(entry) < 20 else 0
-    return entry if isinstance(entry, int | float) and not isinstance(entry, bool) else 0
-
-
-def _word(name: object) -> str:
-    """A field's name without case and punctuation."""
-    if not isinstance(name, str):
-        return ""
-    return name.lower() if name.isalpha() else "".join(filter(str.isalnum, name)).lower()
+    plain = word(name)
+    if plain in HOLDERS and is_mapping(entry):
+        return any(_promises(inner, kept) for inner, kept in entry.items())
+    return said(plain, entry) in ("next", "more") or (plain in TOTALS and counted(entry) > 0)

@@ -34,11 +34,12 @@ def _resource(name: str, declared: Declared, absent: frozenset[int]) -> Resource
         key=(declared.key,) if isinstance(declared.key, str) else declared.key,
         next=_next(declared.next),
         absent=absent if declared.absent is None else frozenset(declared.absent),
+        whole=declared.next == "none",
     )
 
 
 def _next(declared: str | Cursor | None) -> Next | None:
-    if declared is None:
+    if declared is None or declared == "none":
         return None
     if isinstance(declared, Cursor):
         return Next(tokens(declared.at), declared.parameter)

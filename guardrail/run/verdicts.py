@@ -10,6 +10,11 @@ UNSEEN = (
     "was it committed, to this database, and into a watched table?"
 )
 
+UNSEEN_IN_API = (
+    "a write of the run came out well, and the API answers as it did before: did the write go to this API, is it done "
+    "by now (else give it time by `settle`), and does the watched resource show what was written?"
+)
+
 
 def verdict_of(
     state: Judged,
@@ -29,7 +34,7 @@ def verdict_of(
     kind = _kind(state, stop, agent_error)
     failed = stop is not None or would is not None or open_holds > 0  # then that is why nothing is there
     reasons = (
-        _because(kind, state, agent_error) or (UNSEEN if written and not failed and _is_unseen(state) else ""),
+        _because(kind, state, agent_error) or ("" if failed else _unseen(state, written)),
         f"only observed, it would have been {would}" if would is not None else "",
     )
     return Verdict(
@@ -64,9 +69,18 @@ def _because(kind: VerdictKind, state: Judged, agent_error: str | None) -> str:
             return state.note
 
 
-def _is_unseen(state: Judged) -> bool:
-    """Whether something is missing, and nothing at all has changed."""
-    return state.untouched and any(finding.kind == "missing_change" for finding in state.findings)
+def _unseen(state: Judged, written: int) -> str:
+    """What to look for where something is missing and nothing at all has changed; else nothing.
+
+    What is warned of the very place where something is missing is the likeliest reason, whether the run wrote or not.
+    """
+    missing = {finding.place for finding in state.findings if finding.kind == "missing_change"}
+    if not state.untouched or not missing:
+        return ""
+    hints = [f.text for f in state.findings if f.warning and f.kind == "check_error" and f.place in missing]
+    if hints or not written:
+        return "; ".join(hints)
+    return UNSEEN_IN_API if missing <= state.apis else UNSEEN
 
 
 def _not_checked(findings: tuple[Finding, ...]) -> str:

@@ -383,7 +383,7 @@ def _document(value: object, _: tzinfo | None) -> object:
         return value
     try:
         return cast("object", json.loads(value, parse_float=Decimal))
-    except ValueError:
+    except (ValueError, InvalidOperation):  # the latter for a number beyond all that Python knows, such as 1e(10**19)
         return value
     except RecursionError:
         raise Incomparable("the JSON document is nested too deeply") from None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from decimal import Decimal
+from math import isnan
+from typing import Any, Literal, TypeAlias
 
 from guardrail.declare.contracts import Loosely
 from guardrail.pictures import Key, Picture, Row
@@ -40,7 +42,7 @@ def differences(
     ignore: frozenset[str] = frozenset(),
     compare: Mapping[str, Loosely] | None = None,
 ) -> tuple[Change, ...]:
-    """Every row that was inserted, updated or deleted between two pictures of the same table.
+    """Every row that was inserted, updated or deleted between two pictures of the same table, in the order of the keys.
 
     Columns in `ignore` are left out. Values compare by the kind of their column, softened by `compare`; values that
     cannot be compared count as changed. Raises `Incomparable` when the pictures have other keys or forms, or
@@ -49,8 +51,9 @@ def differences(
     _refuse_other_forms(before, after)
     how = {name: how.precisely for name, how in comparisons(after, compare or {}).items()}
     view = _View(before, after, ignore, how)
-    changed = [change for key in _candidates(before, after) if (change := view.change(key)) is not None]
-    return (*changed, *(view.deletion(key) for key in _gone(before, after)))
+    changed = {key: change for key in _candidates(before, after) if (change := view.change(key)) is not None}
+    changed |= {key: view.deletion(key) for key in _gone(before, after)}
+    return tuple(changed[key] for key in sorted(changed, key=_order))
 
 
 def comparisons(picture: Picture, compare: Mapping[str, Loosely]) -> dict[str, Comparison]:
@@ -115,6 +118,26 @@ class _View:
 
     def _named(self, key: Key) -> dict[str, object]:
         return dict(zip(self.after.key, key, strict=True))
+
+
+def _order(key: Key) -> list[tuple[int, Any, str]]:
+    """Where a key stands: databases give rows in any order. Numbers go by size, texts by their letters."""
+    return list(map(_rank, key))
+
+
+def _rank(value: object) -> tuple[int, Any, str]:
+    """What tells where a value stands; values of any types have an order."""
+    match value:
+        case int():
+            return 0, value, ""
+        case float() | Decimal() if not isnan(value):
+            return 0, value, ""
+        case str():
+            return 1, value, ""
+        case bytes():
+            return 2, value, ""
+        case _:
+            return 3, type(value).__name__, str(value)
 
 
 def _refuse_other_forms(before: Picture, after: Picture) -> None:

@@ -24,14 +24,14 @@ def put(document: object, at: str, value: object) -> object:
 def document_differences(
     before: object, after: object, same: Callable[[object, object], bool], at: Sequence[str] = ()
 ) -> Iterator[Difference]:
-    """The deepest pointers at which two documents differ.
+    """The deepest pointers at which two documents differ, in the order of their names, as databases may order these anew.
 
     Lists differ item by item where they are of one length or one begins with the other, else as a whole.
     """
     if before is not MISSING and after is not MISSING and same(before, after):
         return
     if is_object(before) and is_object(after):
-        for name in dict.fromkeys([*before, *after]):
+        for name in sorted({*before, *after}, key=str):
             old, new = before.get(name, MISSING), after.get(name, MISSING)
             yield from document_differences(old, new, same, (*at, str(name)))
     elif is_list(before) and is_list(after) and _are_alike(before, after, same):

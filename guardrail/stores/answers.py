@@ -49,5 +49,10 @@ def answered(columns: tuple[str, ...], rows: Sequence[Row], count: int) -> Rows:
 
 def missing(table: str, tables: Sequence[str]) -> str:
     """That there is no such table among those that there are."""
-    close = get_close_matches(table, tables, 1)
-    return f"there is no table {table}" + (f"; did you mean {close[0]}?" if close else "")
+    return f"there is no table {table}{near(table, tables)}"
+
+
+def near(name: str, known: Sequence[str]) -> str:
+    """The question whether a known name like this one is meant; empty where none is like it."""
+    close = get_close_matches(name, known, 1)
+    return f"; did you mean {close[0]}?" if close else ""

@@ -89,6 +89,11 @@ class Column(Protocol):
         ...
 
     @property
+    def zoneless(self) -> bool:
+        """Whether it holds days with a time of the day, and no zone."""
+        ...
+
+    @property
     def read(self) -> str:
         """The expression by which it is read."""
         ...
@@ -111,6 +116,7 @@ class Described:
     key: tuple[str, ...] | None
     columns: Mapping[str, Column]
     hides_rows: bool = False
+    keys: tuple[tuple[str, ...], ...] = ()
 
     @property
     def table(self) -> Table:
@@ -122,6 +128,8 @@ class Described:
             {name: column.kind for name, column in self.columns.items()},
             frozenset(name for name, column in self.columns.items() if column.generated),
             hides_rows=self.hides_rows,
+            keys=self.keys,
+            zoneless=frozenset(name for name, column in self.columns.items() if column.zoneless),
         )
 
 

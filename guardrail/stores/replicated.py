@@ -12,7 +12,7 @@ from guardrail.errors import StoreError
 from guardrail.pictures import Answer, Rows, Unanswered
 from guardrail.query.proof import Dialect
 from guardrail.stores.answers import unanswered
-from guardrail.stores.store import Ask, Question, Remark, Store
+from guardrail.stores.store import Ask, Question, Remark, Store, Trial
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.25
 """How many seconds lie between two looks at how far the replica is."""
@@ -108,7 +108,7 @@ class ReplicatedStore:
         primary, replica = cast("Positioned", self._primary.for_run()), cast("Positioned", self._replica.for_run())
         return ReplicatedStore(primary, replica, self._timeout)
 
-    def examine(self) -> tuple[Remark, ...]:
+    def examine(self, trial: Trial | None = None) -> tuple[Remark, ...]:
         """What should be known of the primary and of the replica, and whether the replica keeps up."""
         found = (*self._primary.examine(), *(r for r in self._replica.examine() if r.level == "error"))
         if any(remark.level == "error" for remark in found):

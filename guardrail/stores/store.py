@@ -88,6 +88,19 @@ class Remark:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What an API's resources are tried with when it is examined.
+
+    `inputs` are values of inputs by name. `keys` are the columns that contracts name as a resource's key, `columns` all
+    others that they name of it, by resource.
+    """
+
+    inputs: Mapping[str, object] = field(default_factory=dict[str, object])
+    keys: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+
+
 class Store(Protocol):
     """A live datastore that is only read. Every method may be called from several threads."""
 
@@ -119,8 +132,11 @@ class Store(Protocol):
         """
         ...
 
-    def examine(self) -> tuple[Remark, ...]:
-        """What should be known about it before it is relied on; empty when all is well."""
+    def examine(self, trial: Trial | None = None) -> tuple[Remark, ...]:
+        """What should be known about it before it is relied on; empty when all is well.
+
+        `trial` is for a store without a schema, which is known by what it answers.
+        """
         ...
 
     def close(self) -> None:

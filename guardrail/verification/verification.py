@@ -43,7 +43,8 @@ class Judged:
     """What the state came to: the findings, which alternative was judged, how often it was looked at.
 
     `because` says why nothing could be judged; it is empty when the contract was. `note` says why this
-    alternative was judged, where no single one applies. `untouched`: nothing at all has changed in what is watched.
+    alternative was judged, where no single one applies. `untouched`: nothing at all has changed in what is watched, of
+    which `apis` are the places that are resources of HTTP APIs.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -52,6 +53,7 @@ class Judged:
     because: str = ""
     note: str = ""
     untouched: bool = False
+    apis: frozenset[str] = frozenset()
 
 
 Seen: TypeAlias = Picture | Unanswered
@@ -148,7 +150,9 @@ class Verification:
             yield Pause(min(pause, left))
             pause = min(pause * 2, LONGEST_PAUSE)
         trace.close(verified.findings, looks, time.monotonic() - started)
-        return Judged(verified.findings, verified.alternative, looks, note=verified.note, untouched=self._untouched)
+        apis = frozenset(watch.place for watch in before.watched if not watch.has_schema)
+        found = verified.findings, verified.alternative, looks
+        return Judged(*found, note=verified.note, untouched=self._untouched, apis=apis)
 
     def _noted(self, seeing: Generator[Need, object, Before]) -> Looking:
         try:
@@ -190,7 +194,7 @@ class Verification:
     def _compared(self, contract: LiveContract, evidence: Evidence) -> Verified:
         self._untouched = evidence.after == evidence.before
         verified = verify(contract.contract, evidence)
-        return replace(verified, findings=(*verified.findings, *_blind(evidence.after)))
+        return replace(verified, findings=(*verified.findings, *_blind(evidence.after), *_partial(evidence.after)))
 
     def _created(self, contract: LiveContract, before: Before) -> Generator[Need, object, list[Finding]]:
         """A finding for each table that was created during the run, where all tables are watched."""
@@ -297,4 +301,15 @@ def _blind(after: Mapping[str, Picture | Unanswered]) -> Iterator[Finding]:
     for place, picture in after.items():
         if isinstance(picture, Picture) and picture.hides_rows:
             text = f"{place}: row-level security may hide rows from the store's role, and nothing is known of those"
+            yield Finding("check_error", place, text, warning=True)
+
+
+def _partial(after: Mapping[str, Picture | Unanswered]) -> Iterator[Finding]:
+    """A warning for each resource that says that there are more entries than it gave."""
+    for place, picture in after.items():
+        if isinstance(picture, Picture) and picture.claimed:
+            text = (
+                f"{place}: it says that there are {picture.claimed:,}, and {picture.size:,} rows were read; if those "
+                "are not all, declare how its `next` page is found, else `next: none`"
+            )
             yield Finding("check_error", place, text, warning=True)

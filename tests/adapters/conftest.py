@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,6 +54,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             # Frameworks warn of their own doings; only what the library does must raise no warning.
             item.add_marker(pytest.mark.filterwarnings("ignore"), append=False)
             item.add_marker(pytest.mark.timeout(60))
+
+
+class Results:
+    """What became of each test, for the table in the docs: written by the process that starts the others."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._found: dict[str, dict[str, str]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        test, _, rest = report.nodeid.rpartition("::")[2].partition("[")
+        kit = rest.partition(",")[0]
+        if report.when == "call" and kit in {kit.name for kit in KITS}:
+            limit = getattr(report, "wasxfail", None)
+            self._found.setdefault(kit, {})[f"{test}[{rest}"] = report.outcome if limit is None else f"limit: {limit}"
+
+    def pytest_sessionfinish(self) -> None:
+        self._file.write_text(json.dumps(self._found, indent=1, sort_keys=True))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    file = os.environ.get("GUARDRAIL_ADAPTER_RESULTS")
+    if file and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Results(Path(file)))
 
 
 def pytest_report_header() -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import stat
 from collections.abc import Iterator
 from contextlib import closing
 
+import psycopg
 import pytest
 from inline_snapshot import snapshot
 
@@ -17,6 +19,7 @@ from support.apis import Crm, Reply
 from support.command_line import command
 from support.ledgers import asked, connected, in_schema, schema_of
 from support.project import Project
+from support.servers import execute_on_mariadb
 
 
 def places(project: Project, level: str) -> list[str]:
@@ -113,6 +116,123 @@ tasks:
         "shop.orders has no column stat",
         "there is no table order_notes in shop",
     ]
+
+
+UNZONED = "cannot be told: declare `compare: {at: {zone: UTC}}`"
+COLUMNS = """\
+create table deeds (
+    id integer primary key, ref text not null unique, other text unique, n integer, amount decimal, day date, hour time,
+    at timestamp default current_timestamp, seen timestamp, ok boolean, moment datetime
+)
+"""
+
+
+def remarks_on_deeds(
+    project: Project, values: str, *, url: str = "sqlite:///deeds.db", watch: str = "{}"
+) -> list[tuple[str, str]]:
+    """The remarks on a task that expects these values of a table with columns of many types."""
+    project.write(
+        f"""\
+version: 1
+ledger: memory
+stores: {{shop: {{url: "{url}"}}}}
+tasks:
+  deed:
+    inputs: {{when: instant, day: date, much: decimal, word: text}}
+    watch: {{shop.deeds: {watch}}}
+    expect: [{{inserted: shop.deeds, values: {values}}}]
+"""
+    )
+    told = command("doctor", "--json").json["remarks"]
+    return [(r["level"], r["text"]) for r in told if r["place"].startswith("tasks.")]
+
+
+NEVER = "is of the kind {}, and never holds what the contract has there"
+
+
+@pytest.mark.parametrize(
+    ("values", "level", "said"),
+    [
+        ("{id: abc}", "error", NEVER.format("integer")),
+        ("{id: '17', n: {not: abc}, amount: $word, at: '2024-01-01 10:00', ok: 'yes', ref: 17}", None, ""),
+        ("{n: abc}", "warning", NEVER.format("integer")),
+        ("{n: 1.5}", "warning", NEVER.format("integer")),
+        ("{amount: {in: [much, more]}}", "warning", NEVER.format("decimal")),
+        ("{amount: {in: [much, 1]}}", None, ""),
+        ("{at: {during: run}}", "warning", UNZONED),
+        ("{at: {at_least: $when}}", "warning", UNZONED),
+        ("{seen: {during: run}}", None, ""),
+        ("{seen: $when, amount: $much, day: $day}", None, ""),
+        ("{n: {during: run}}", "warning", "never tells whether it is as the contract has it: the value is no instant"),
+        ("{hour: {during: run}}", "warning", "it holds times of the day, and not on which day"),
+        ("{day: {during: run}}", "warning", "declare `compare: {day: {zone: UTC}}`"),
+    ],
+)
+def test_what_a_column_can_never_hold_or_tell_is_remarked_on(
+    project: Project, values: str, level: str | None, said: str
+) -> None:
+    with closing(sqlite3.connect(project.folder / "deeds.db")) as database:
+        database.execute(COLUMNS)
+    found = remarks_on_deeds(project, values)
+    assert [level for level, _ in found] == ([] if level is None else [level])
+    assert all(said in text for _, text in found)
+    softened = "{compare: {at: {zone: UTC}, day: {zone: UTC}, n: {kind: text}, amount: {kind: text}}}"
+    assert remarks_on_deeds(project, values, watch=softened) == (
+        found if "id: abc" in values or "hour" in values else []
+    )
+
+
+SERVED = [
+    ("{at: {during: run}}", UNZONED),
+    ("{at: {at_most: $when}}", UNZONED),
+    ("{at: $when}", UNZONED),
+    ("{at: {at_most: '2024-01-01 10:00'}}", ""),
+    ("{seen: {during: run}}", ""),
+    ("{seen: '2024-01-01 10:00'}", "seen is compared with a time without a zone"),
+    ("{seen: {in: ['2024-01-01 10:00', '2024-01-01 10:00Z']}}", ""),
+    ("{seen: soon}", NEVER.format("instant")),
+    ("{n: $word, at: $word}", ""),
+    ("{n: abc}", NEVER.format("integer")),
+    ("{n: {at_least: abc}}", "one of two values is neither a number nor an instant"),
+    ("{ok: 'yes'}", NEVER.format("boolean")),
+    ("{ok: 1, amount: '1.50', day: $day, word: {during: run}}", ""),
+]
+
+
+SERVED_COLUMNS = "id integer primary key, n integer, amount decimal(9, 2), day date, ok boolean, word varchar(9)"
+
+
+@pytest.fixture(params=["postgres", "mariadb"])
+def served(request: pytest.FixtureRequest) -> str:
+    """The URL of a database on a server with a table `deeds`."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    if request.param == "postgres":
+        with closing(psycopg.connect(url, autocommit=True)) as server:
+            server.execute(f"create table deeds ({SERVED_COLUMNS}, at timestamp, seen timestamptz)".encode())
+    else:
+        execute_on_mariadb(url, f"create table deeds ({SERVED_COLUMNS}, at datetime, seen timestamp null)")
+    return url
+
+
+def test_what_a_column_of_a_server_can_never_hold_or_tell_is_an_error(project: Project, served: str) -> None:
+    for values, said in SERVED:
+        found = remarks_on_deeds(project, values, url=served)
+        assert [level for level, _ in found] == (["error"] if said else []), (values, found)
+        assert all(said in text for _, text in found), (values, found)
+    assert remarks_on_deeds(project, "{n: 1}", url=served, watch="{key: id}") == []
+    assert [level for level, _ in remarks_on_deeds(project, "{n: 1}", url=served, watch="{key: n}")] == ["warning"]
+
+
+@pytest.mark.parametrize(
+    ("key", "sure"),
+    [("id", True), ("ref", True), ("[REF, n]", True), ("other", False), ("n", False), ("[n, other]", False)],
+)
+def test_a_declared_key_that_rows_may_share_is_a_warning(project: Project, key: str, sure: bool) -> None:
+    with closing(sqlite3.connect(project.folder / "deeds.db")) as database:
+        database.execute(COLUMNS)
+    found = remarks_on_deeds(project, "{ref: x}", watch=f"{{key: {key}}}")
+    assert [level for level, _ in found] == ([] if sure else ["warning"])
+    assert all("rows may have the same key (" in text for _, text in found)
 
 
 def test_names_in_the_store_are_compared_without_case(project: Project) -> None:
@@ -275,6 +395,7 @@ def remarks_on(project: Project, crm: Crm, more: str = "", url: str = "") -> lis
 
 
 def test_an_api_that_answers_as_declared_has_no_remarks(project: Project, crm: Crm) -> None:
+    crm.tickets[8]["closed_by"] = "me"
     assert remarks_on(project, crm) == []
     assert crm.targets == ["/api/tickets"]
 
@@ -301,11 +422,83 @@ def test_an_api_that_does_not_answer_as_declared_is_remarked_on(
     assert said.startswith(text)
 
 
-def test_a_resource_that_takes_inputs_is_not_tried_and_one_without_a_key_is_told(project: Project, crm: Crm) -> None:
-    assert remarks_on(project, crm, 'mine: {get: "/customers/:customer_id/tickets"}') == [
+MINE = 'mine: {get: "/customers/:customer_id/tickets", rows: /items, key: id, next: /next}'
+
+
+def remarks_with(project: Project, crm: Crm, *options: str, more: str = MINE) -> list[tuple[str, str, str]]:
+    """The remarks on a resource `mine` that takes inputs, when some are given."""
+    project.write(API.format(url=crm.base, more=more))
+    told = command("doctor", "--json", *options).json["remarks"]
+    return [(r["level"], r["place"], r["text"]) for r in told if r["place"] == "crm.mine"]
+
+
+def test_a_resource_that_takes_inputs_is_not_tried_without_them_and_one_without_a_key_is_told(
+    project: Project, crm: Crm
+) -> None:
+    assert remarks_with(project, crm, more='mine: {get: "/customers/:customer_id/tickets"}') == [
         ("warning", "crm.mine", "nothing tells its rows apart; declare a key, here or where it is watched"),
-        ("note", "crm.mine", "it was not tried, as it takes inputs (:customer_id)"),
+        (
+            "note",
+            "crm.mine",
+            "it was not tried, as it takes inputs (:customer_id); give them: --input customer_id=VALUE",
+        ),
     ]
+
+
+@pytest.mark.parametrize(
+    ("reply", "level", "text"),
+    [
+        (Reply({"items": [{"id": 7}], "next": None}), None, ""),
+        (
+            Reply({"items": [{"id": 7}], "next": "?page=2"}),
+            "error",
+            "a page that it named as the next one answered 404",
+        ),
+        (Reply({"items": [{"id": 7}], "next": "?page=3"}), None, ""),
+        (
+            Reply({"items": [{"id": 7}], "next": None, "has_more": True}),
+            "error",
+            "it has more pages (/has_more says so)",
+        ),
+        (Reply({"rows": [{"id": 7}]}), "error", "what it answers has at /items nothing, where its rows should be"),
+        (Reply({"items": [{"number": 7}]}), "error", "not all of its rows have id, which is its key"),
+        (Reply({}, 404), "warning", "it answers that there is none, which stands for no rows; are its path and these"),
+    ],
+)
+def test_a_resource_that_takes_inputs_is_tried_with_those_that_are_given(
+    project: Project, crm: Crm, reply: Reply, level: str | None, text: str
+) -> None:
+    crm.replies["/api/customers/3/tickets"] = reply
+    crm.replies["/api/customers/3/tickets?page=2"] = Reply({}, 404)
+    crm.replies["/api/customers/3/tickets?page=3"] = Reply({"items": [{"id": 8}], "next": "?page=2"})
+    found = remarks_with(project, crm, "--input", "customer_id=3")
+    assert [(remark[0], remark[2][: len(text)]) for remark in found] == ([] if level is None else [(level, text)])
+
+
+def test_a_column_that_a_contract_names_is_looked_up_in_the_rows_that_were_tried(project: Project, crm: Crm) -> None:
+    said = "a contract names its column {}, which none of the rows has that were tried"
+    project.write(API.format(url=crm.base, more="").replace("crm.tickets: {}", "crm.tickets: {ignore: [hour]}"))
+    told = command("doctor", "--json").json["remarks"]
+    assert [(r["level"], r["text"]) for r in told if r["place"] == "crm.tickets"] == [
+        ("warning", f"{said.format('hour')}; did you mean hours?"),
+        ("note", f"{said.format('closed_by')}, as if it were null in all"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("customer=3", "customer is an input of no task (the inputs of tasks are: customer_id)"),
+        ("customer_id=x", "customer_id must be a whole number"),
+        ("customer_id", "is not NAME=VALUE"),
+    ],
+)
+def test_an_input_that_fits_no_task_is_a_misuse(project: Project, crm: Crm, given: str, said: str) -> None:
+    project.write(API.format(url=crm.base, more=MINE))
+    ended = command("doctor", "--input", given)
+    assert (ended.code, ended.out) == (2, "")
+    assert said in " ".join(ended.err.split())
+    assert crm.asked == []
 
 
 def test_an_api_that_is_away_is_an_error(project: Project, crm: Crm) -> None:

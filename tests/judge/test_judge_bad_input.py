@@ -195,6 +195,7 @@ def test_a_value_that_cannot_be_read_at_all_is_no_success(kind: type) -> None:
     assert open_value(Returned(value), RULES) is None
 
 
+@pytest.mark.timeout(600)  # it is given up after a million values
 def test_a_tree_that_grows_as_it_is_looked_at_is_judged() -> None:
     assert judged({"page": Tree()}).outcome == "ok"
 

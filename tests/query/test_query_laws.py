@@ -99,6 +99,7 @@ def assert_changes_nothing(sql: str) -> None:
         assert connection.execute("SELECT count(*) FROM sqlite_temp_master").fetchone() == (0,)
 
 
+@settings(deadline=None)  # the first text imports the parser
 @given(disguised())
 def test_no_write_survives_the_proof(text: str) -> None:
     try:
@@ -108,6 +109,7 @@ def test_no_write_survives_the_proof(text: str) -> None:
     assert_changes_nothing(query.rendered)
 
 
+@settings(deadline=None)  # the first text imports the parser
 @given(disguised())
 def test_no_write_survives_as_a_condition(text: str) -> None:
     try:

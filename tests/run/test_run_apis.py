@@ -181,6 +181,47 @@ def test_a_column_that_no_row_has_is_null(crm: Crm, guarded: Guarding) -> None:
     )
 
 
+def test_a_path_that_was_not_there_before_nor_after_is_what_the_verdict_asks_of(
+    crm: Crm, guarded: Guarding, judged: Judging
+) -> None:
+    said = (
+        "crm.tickets: it answered 404 before and after the run, so nothing of it could have changed; is its path right?"
+    )
+    guard = guarded(resources={"tickets": {**TICKETS, "get": "/customer/:customer_id/tickets"}})
+    agents: list[Callable[[Any], object]] = [lambda run: run.wrap(crm.close_ticket)(7), lambda run: None]
+    for agent in agents:
+        verdict = judged(guard, agent)
+        assert (verdict.kind, verdict.because) == ("silent_failure", said)
+        assert str(verdict).startswith(f"silent_failure: {said}; crm.tickets ")
+
+
+def test_a_write_that_the_api_does_not_show_is_asked_for_in_the_words_of_an_api(
+    crm: Crm, guarded: Guarding, judged: Judging
+) -> None:
+    verdict = judged(guarded(), lambda run: run.call("close_ticket", {}, lambda: {"closed": 7}))
+    assert verdict.kind == "silent_failure"
+    assert "the API answers as it did before: did the write go to this API" in str(verdict)
+    assert "connection" not in verdict.because
+
+
+@pytest.mark.parametrize(
+    ("beside", "kind", "said"),
+    [
+        ({"has_more": True}, "unverified", "crm.tickets could not be looked at: it has more pages (/has_more says so)"),
+        ({"total": 2}, "verified", None),
+        ({"total": 1_234}, "verified", "crm.tickets: it says that there are 1,234, and 2 rows were read"),
+    ],
+)
+def test_rows_of_which_an_api_says_that_they_are_not_all_are_told_of(
+    crm: Crm, guarded: Guarding, judged: Judging, beside: dict[str, object], kind: str, said: str | None
+) -> None:
+    crm.replies["/api/customers/3/tickets"] = lambda asked: Reply({"items": list(crm.tickets.values()), **beside})
+    verdict = judged(guarded(), lambda run: run.wrap(crm.close_ticket)(7))
+    assert verdict.kind == kind
+    assert [(f.kind, f.warning) for f in verdict.findings] == ([("check_error", kind == "verified")] if said else [])
+    assert all(said is not None and said in finding.text for finding in verdict.findings)
+
+
 def test_a_task_that_names_no_watch_watches_every_resource(crm: Crm, guarded: Guarding) -> None:
     task: dict[str, Any] = {"inputs": {"customer_id": "integer"}, "expect": "nothing"}
     for deed, kind in ((lambda: None, "verified"), (lambda: crm.close_ticket(8), "silent_failure")):

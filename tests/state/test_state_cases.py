@@ -88,11 +88,11 @@ def test_b14_a_row_that_comes_back_with_another_id_is_a_delete_and_an_insert() -
     nothing: dict[str, Any] = {"watch": {"shop.products": {"key": "id"}}, "expect": "nothing"}
     found = verified(nothing, products(VASE), products({**VASE, "id": 77})).findings
     assert [(finding.kind, finding.key) for finding in found] == [
-        ("unrequested_change", {"id": 77}),
         ("unrequested_change", {"id": 12}),
+        ("unrequested_change", {"id": 77}),
     ]
-    assert "the row was inserted (name='Vase', price=30.0," in found[0].text
-    assert "the row was deleted (name='Vase', price=30.0," in found[1].text
+    assert "the row was inserted (name='Vase', price=30.0," in found[1].text
+    assert "the row was deleted (name='Vase', price=30.0," in found[0].text
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -40,14 +42,36 @@ def test_a_changed_row_is_an_update_that_names_its_columns() -> None:
 
 
 def test_new_and_missing_rows_are_inserts_and_deletes() -> None:
-    inserted, deleted = differences(orders(PAID), orders(OPEN))
+    deleted, inserted = differences(orders(PAID), orders(OPEN))
     assert (inserted.kind, inserted.key, inserted.before, inserted.after) == ("insert", {"id": 18}, None, OPEN)
     assert (deleted.kind, deleted.key, deleted.before, deleted.after) == ("delete", {"id": 17}, PAID, None)
 
 
 def test_a_row_whose_key_changed_is_a_delete_and_an_insert() -> None:
     found = differences(orders(PAID), orders({**PAID, "id": 77}))
-    assert [(change.kind, change.key) for change in found] == [("insert", {"id": 77}), ("delete", {"id": 17})]
+    assert [(change.kind, change.key) for change in found] == [("delete", {"id": 17}), ("insert", {"id": 77})]
+
+
+NAN = float("nan")
+
+
+def test_changes_come_in_the_order_of_the_keys_whatever_these_are() -> None:
+    moment = datetime(2026, 3, 1, tzinfo=UTC)
+    keys = [-1, Decimal("0.5"), True, 9, 9.5, 10**400, "", "10", "9", "B", "a", b"a", None]
+    others = [date(2026, 1, 1), moment, moment + timedelta(microseconds=1), datetime(2026, 3, 2), NAN]
+    empty, full = orders(), orders(*({**PAID, "id": key} for key in reversed([*keys, *others])))
+    found = [change.key["id"] for change in differences(empty, full)]
+    assert found == [change.key["id"] for change in differences(full, empty)]
+    assert [key for key in found if key in keys] == keys
+    assert found.index(moment) < found.index(others[2])
+
+
+def test_the_parts_of_a_key_count_in_their_order() -> None:
+    kinds: dict[str, ColumnKind] = {"code": "text", "part": "integer"}
+    keys = [("a", 9), ("a", 10), ("b", 1)]
+    rows = [{"code": code, "part": part} for code, part in keys]
+    [empty, full] = (picture("shop.parts", found, kinds, key=("code", "part")) for found in ([], rows[::-1]))
+    assert [tuple(change.key.values()) for change in differences(empty, full)] == keys
 
 
 @pytest.mark.parametrize("column", ["amount", "meta"])

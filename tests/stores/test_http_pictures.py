@@ -249,6 +249,100 @@ def test_more_pages_than_the_declaration_speaks_of_are_no_picture(api: Api, ask:
 
 
 @pytest.mark.parametrize(
+    ("beside", "says", "advice"),
+    [
+        ({"next": "/things?page=2"}, "/next", "declare `next: /next`"),
+        ({"next": 2}, "/next", "declare `next: {at: /next, as: …}`"),
+        ({"nextPageToken": "p2"}, "/nextPageToken", "declare `next: {at: /nextPageToken, as: …}`"),
+        ({"has_more": True, "next_cursor": "c"}, "/next_cursor", "declare `next: {at: /next_cursor, as: …}`"),
+        ({"has_more": True}, "/has_more", "declare where a page names the next one as `next`, or ask for larger pages"),
+        ({"pagination": {"has_next": True}}, "/pagination/has_next", "ask for larger pages"),
+        ({"_links": {"next": {"href": "?page=2"}}}, "/_links/next", "declare `next: /_links/next/href`"),
+        ({"links": [{"rel": "self", "href": "/"}, {"rel": "next", "href": "/2"}]}, "/links/1", "ask for larger pages"),
+        ({"paging": {"next": {"after": "c"}}}, "/paging/next", "ask for larger pages"),
+        ({"@odata.nextLink": "https://x.test/?$skip=1"}, "/@odata.nextLink", "declare `next: /@odata.nextLink`"),
+        ({"a/b": 1, "meta": {"next/page": "/2"}}, "/meta/next~1page", "declare `next: /meta/next~1page`"),
+        ({"last": False, "number": 0}, "/last", "ask for larger pages"),
+        ({"truncated": True}, "/truncated", "ask for larger pages"),
+    ],
+)
+def test_a_page_that_promises_more_than_is_followed_is_no_picture(
+    api: Api, ask: Asking, beside: dict[str, object], says: str, advice: str
+) -> None:
+    body = {"data": {"items": [{"id": 1}]}, **beside}
+    for declared, why_not in (
+        (None, "the resource declares no `next`"),
+        ("link", "its Link header, which is its `next`, names none"),
+        ("/gone", "at /gone, which is its `next`, nothing names one"),
+    ):
+        said = why(ask(of(api, body, rows="/data/items", next=declared), [photograph("things")]))
+        assert f"it has more pages ({says} says so), and {why_not}: " in said
+        assert advice in said
+        assert said.endswith("or `next: none`, if what it answers is all")
+    inside = {"data": {"items": [{"id": 1}], **beside}}
+    assert f"(/data{says} says so)" in why(ask(of(api, inside, rows="/data/items"), [photograph("things")]))
+    whole = of(api, body, rows="/data/items", next="none")
+    assert set(pictured(ask(whole, [photograph("things")])).rows) == {(1,)}
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"next": None, "has_more": False, "nextPageToken": " ", "pagination": {"has_next": False}, "more": "see docs"},
+        {"links": {"next": {"href": None}, "self": "/things", "last": "/things?page=1"}, "next_cursor": "0"},
+        # Some name a next page on the last one, too, and say beside it that there is none.
+        {"meta": {"has_more": False}, "links": {"next": "/things?after=1"}},
+        {"last": True, "totalPages": 1, "next_offset": 1},
+        {"truncated": False, "previous": "/things?page=0", "total": 1},
+        {"included": [{"next": "/2", "has_more": True}], "other": {"next": "/2"}},
+    ],
+)
+def test_a_page_that_promises_nothing_is_the_last_one(api: Api, ask: Asking, beside: dict[str, object]) -> None:
+    for declared in (None, "link", "/next"):
+        store = of(api, {"items": [{"id": 1}], **beside}, rows="/items", next=declared)
+        assert pictured(ask(store, [photograph("things")])).claimed == 0
+
+
+def test_what_a_row_holds_promises_no_page(api: Api, ask: Asking) -> None:
+    row = {"id": 1, "next": "/things/2", "has_more": True, "total": 7}
+    assert pictured(ask(of(api, row), [photograph("things")])).size == 1
+    assert pictured(ask(of(api, [row]), [photograph("things")])).size == 1
+    assert pictured(ask(of(api, {"meta": row}, rows="/meta"), [photograph("things")])).claimed == 0
+
+
+def test_the_last_of_several_pages_may_promise_no_more_either(api: Api, ask: Asking) -> None:
+    api.replies["/things"] = numbered(1, "?page=2")
+    api.replies["/things?page=2"] = Reply({"items": [{"id": 2}], "next": None, "has_more": True})
+    assert "it has more pages (/has_more says so)" in why(ask(paged(api, "/next"), [photograph("things")]))
+
+
+def test_a_link_header_where_another_next_is_declared_is_no_picture(api: Api, ask: Asking) -> None:
+    api.replies["/things"] = numbered(1, None, Link='</things?page=2>; rel="next"')
+    said = why(ask(paged(api, "/next"), [photograph("things")]))
+    assert "it has more pages (its Link header says so), and at /next, which is its `next`, nothing names one" in said
+    assert "declare `next: link`" in said
+    assert pictured(ask(paged(api, "none"), [photograph("things")])).size == 1
+
+
+@pytest.mark.parametrize(
+    ("beside", "resource", "claimed"),
+    [
+        ({"total": 3}, {}, 3),
+        ({"meta": {"pagination": {"total_count": "3", "page": 1}}}, {}, 3),
+        ({"total": {"value": 3, "relation": "eq"}}, {}, 3),
+        ({"total": 1, "count": True}, {}, 0),
+        ({"total": 3}, {"next": "none"}, 0),
+        ({"total": 3, "next": None}, {"next": "/next"}, 0),
+    ],
+)
+def test_that_there_are_more_entries_than_rows_is_kept_and_no_proof(
+    api: Api, ask: Asking, beside: dict[str, object], resource: dict[str, str], claimed: int
+) -> None:
+    store = of(api, {"items": [{"id": 1}], **beside}, rows="/items", **resource)
+    assert pictured(ask(store, [photograph("things")])).claimed == claimed
+
+
+@pytest.mark.parametrize(
     ("first", "second", "reason"),
     [
         ("http://evil.example/x?k=s3cret", None, "its next page lies at http://evil.example, and only"),

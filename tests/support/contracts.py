@@ -197,8 +197,8 @@ class Outcome:
 
     @property
     def texts(self) -> list[str]:
-        """What a person reads."""
-        return [*sorted(finding.text for finding in self.verdict.findings), self.verdict.because]
+        """What a person reads, in the order in which it is told."""
+        return [*(finding.text for finding in self.verdict.findings), self.verdict.because]
 
 
 def line_of(finding: Finding) -> str:

@@ -39,6 +39,7 @@ TYPES: Final[Mapping[Kind, Mapping[str, str]]] = {
         "float": "real",
         "instant": "timestamp",
         "local": "datetime",
+        "document": "json",
         "bytes": "blob",
     },
     "postgres": {
@@ -51,6 +52,7 @@ TYPES: Final[Mapping[Kind, Mapping[str, str]]] = {
         "instant": "timestamptz",
         "local": "timestamp",
         "json": "jsonb",
+        "document": "json",
         "bytes": "bytea",
     },
     "mariadb": {
@@ -64,10 +66,15 @@ TYPES: Final[Mapping[Kind, Mapping[str, str]]] = {
         "instant": "timestamp(6) null",
         "local": "datetime(6)",
         "time": "time(6)",
+        "document": "json",
         "bytes": "varbinary(200)",
     },
 }
-"""How each database spells the types that the tests use: `instant` has a zone where there is such a type, `local` none."""
+"""How each database spells the types that the tests use.
+
+An `instant` has a zone where there is such a type, a `local` none; a `document` is JSON that is kept as it was written
+where there is such a type.
+"""
 
 
 class Session:

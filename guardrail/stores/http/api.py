@@ -22,7 +22,10 @@ class Next:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A resource that can be watched: the request for it, where its rows stand, and what names them."""
+    """A resource that can be watched: the request for it, where its rows stand, and what names them.
+
+    `whole`: what it answers is all that there is, whatever the answer says of more.
+    """
 
     name: str
     request: Request
@@ -30,6 +33,7 @@ class Resource:
     key: tuple[str, ...] | None
     next: Next | None
     absent: frozenset[int]
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,44 +6,80 @@ import re
 from typing import Final
 from urllib.parse import quote
 
+from guardrail.continuations import Promise, promise, reference
 from guardrail.errors import StoreError
 from guardrail.pointers import MISSING, follow, pointer
 from guardrail.query.urls import Url
-from guardrail.stores.http.api import Next
+from guardrail.stores.http.api import Next, Resource
 
 MOST_PAGES: Final = 1_000
 """How many pages a resource may have."""
 
 _LINK: Final = re.compile(r'<([^<>]*)>((?:\s*;\s*[\w!#$&+.^`|~*-]+(?:\s*=\s*(?:"[^"]*"|[^\s",;<>]*))?)*)')
+_URL: Final = re.compile(r"https?://|[/?]", re.IGNORECASE)
 _RELATION: Final = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^\s",;<>]*))', re.IGNORECASE)
 
 
 def linked(header: str) -> str | None:
     """The reference to the next page in a Link header (RFC 8288); None when there is none."""
-    for reference, parameters in _LINK.findall(header):
+    for target, parameters in _LINK.findall(header):
         relation = _RELATION.search(parameters)
         if relation and "next" in (relation[1] or relation[2] or "").lower().split():
-            return str(reference)
+            return str(target)
     return None
 
 
-def following(how: Next | None, first: Url, here: Url, page: object, link: str) -> Url | None:
-    """The URL of the page after the one that was read `here`; None when it was the last. Raises `StoreError`."""
-    reference = linked(link)
-    if how is None:
-        if reference is not None:
-            raise StoreError("it has more pages (its Link header says so), and the resource declares no `next`")
-        return None
-    if how.at is None:
-        return None if reference is None else _at(here, reference)
-    found = follow(page, how.at)
-    if found is MISSING or found is None or found is False or found == "":
+def following(resource: Resource, first: Url, here: Url, page: object, link: str) -> Url | None:
+    """The URL of the page after the one that was read `here`; None when it was the last.
+
+    Raises `StoreError`, also where the page says that there is more and what is declared does not lead there: what was
+    read would be taken for all.
+    """
+    how, header = resource.next, linked(link)
+    if how is not None and how.at is None and header is not None:
+        return _at(here, header)
+    found = follow(page, how.at) if how is not None and how.at is not None else None
+    if how is None or how.at is None or found is MISSING or found is None or found is False or found == "":
+        if not resource.whole:
+            _check_last(resource, page, header)
         return None
     if how.parameter is not None:
         return _with_cursor(first, how.parameter, found, how.at)
     if isinstance(found, str):
         return _at(here, found)
     raise StoreError(f"what stands at {pointer(how.at)} is no URL of a next page")
+
+
+def _check_last(resource: Resource, page: object, header: str | None) -> None:
+    """Refuse a page as the last one that says that there is more. Raises `StoreError`."""
+    found = promise(page, resource.rows)
+    if header is None and found is None:
+        return
+    says = "its Link header" if found is None else pointer(found.at)
+    advice = "`next: link`" if found is None else _how_to_follow(found)
+    raise StoreError(
+        f"it has more pages ({says} says so), and {_undeclared(resource.next)}: declare {advice}; "
+        "or `next: none`, if what it answers is all"
+    )
+
+
+def _undeclared(how: Next | None) -> str:
+    if how is None:
+        return "the resource declares no `next`"
+    if how.at is None:
+        return "its Link header, which is its `next`, names none"
+    return f"at {pointer(how.at)}, which is its `next`, nothing names one"
+
+
+def _how_to_follow(found: Promise) -> str:
+    """What to declare, so that the page that was promised is found."""
+    at = reference(found)
+    if at is None:
+        return "where a page names the next one as `next`, or ask for larger pages"
+    value = follow(found.value, at[len(found.at) :])
+    if isinstance(value, str) and _URL.match(value):
+        return f"`next: {pointer(at)}`"
+    return f"`next: {{at: {pointer(at)}, as: …}}` with the query parameter that takes what stands there"
 
 
 def _at(here: Url, reference: str) -> Url:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 from collections.abc import Mapping
 from decimal import Decimal
 from hashlib import blake2b
@@ -15,6 +14,7 @@ from guardrail.stores.http.api import Resource
 from guardrail.stores.http.messages import check_depth
 from guardrail.stores.photographs import check_size, check_unique
 from guardrail.stores.store import Photograph
+from guardrail.stores.structures import packed, plain
 
 MOST_COLUMNS: Final = 1_000
 """How many columns all rows of a picture may have together."""
@@ -74,6 +74,8 @@ class Gathering:
         self._pinned = {_text(pinned) for pinned in question.pinned}
         self._whole = question.most_rows if question.hashed is False else question.whole_rows
         self._size = 0
+        self._claims = resource.next is None and not resource.whole
+        self._claimed = 0
         self._rows: dict[Key, _Object] = {}
         self._hashes: dict[Key, bytes] | None = {} if question.hashed else None
         self._types: dict[str, set[type]] = {}
@@ -91,6 +93,11 @@ class Gathering:
                 self._hashes = {key: digest(row) for key, row in self._rows.items()}
                 self._rows = {key: row for key, row in self._rows.items() if _text(key) in self._pinned}
         check_unique(self._size, len(self._rows if self._hashes is None else self._hashes), self._key)
+
+    def hear(self, claimed: int) -> None:
+        """Take note of how many entries a page says that there are; where pages are followed, that tells nothing."""
+        if self._claims:
+            self._claimed = max(self._claimed, claimed)
 
     def _take(self, row: _Object) -> None:
         key, ignored = key_of(row, self._key), self._question.ignore
@@ -118,7 +125,8 @@ class Gathering:
             name: _KINDS.get(frozenset(types), "unknown") for name, types in self._types.items()
         }
         rows = {key: tuple(map(self._rows.pop(key).get, columns)) for key in tuple(self._rows)}
-        return Picture(question.name, self._key, columns, kinds, rows, self._hashes)
+        claimed = self._claimed if self._claimed > self._size else 0
+        return Picture(question.name, self._key, columns, kinds, rows, self._hashes, claimed=claimed)
 
 
 def _text(key: Key) -> tuple[str, ...]:
@@ -128,28 +136,5 @@ def _text(key: Key) -> tuple[str, ...]:
 
 def digest(row: _Object) -> bytes:
     """A row's hash: the same whatever the order of names, the form of numbers, and whether nulls are left out."""
-    told = sorted((name, _plain(value)) for name, value in row.items() if value is not None)
-    return blake2b(marshal.dumps(told, 2), digest_size=16).digest()
-
-
-def _plain(value: object) -> object:
-    match value:
-        case bool():
-            return value
-        case int() | Decimal():
-            return ("#", _digits(value))
-        case dict():
-            members = cast("dict[str, object]", value)
-            return ("{", sorted((name, _plain(member)) for name, member in members.items()))
-        case list():
-            return [_plain(item) for item in cast("list[object]", value)]
-        case _:
-            return value
-
-
-def _digits(number: int | Decimal) -> str:
-    """A number's digits, without those that say nothing."""
-    if number == 0:
-        return "0"
-    text = format(number, "f") if isinstance(number, Decimal) else str(number)
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    told = sorted((name, plain(value)) for name, value in row.items() if value is not None)
+    return blake2b(packed(told), digest_size=16).digest()

@@ -11,6 +11,7 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Final, TypeAlias, TypeVar, cast
 
+from guardrail.continuations import total
 from guardrail.errors import StoreError
 from guardrail.pictures import Answer, Exchange, Picture, Rows, Table, Tables
 from guardrail.pointers import MISSING, follow, tokens
@@ -97,13 +98,31 @@ class Visit:
                 answers.append(replace(unanswered(self._store, question, str(error)), exchange=told))
         return answers
 
-    def first_page(self, resource: Resource) -> Flow[list[Mapping[str, object]] | None]:
-        """The rows on the first page of a resource that takes no inputs; None where there are none by its status."""
-        _, message = yield from self._got(self._url(resource.request, {}))
+    def first_pages(self, resource: Resource, values: Mapping[str, object]) -> Flow[list[Mapping[str, object]] | None]:
+        """The rows on the first page of a resource, and on the next one if there is one.
+
+        None where there are none by its status. Raises `StoreError`.
+        """
+        first = self._url(resource.request, values)
+        here, message = yield from self._got(first)
         if self._is_absent(message, resource.absent):
             return None
-        rows = yield Compute(lambda: rows_in(document(message), resource.rows))
-        return cast("list[Mapping[str, object]]", rows)
+        rows, after = yield from self._read(message, resource, first, here)
+        if after is not None:
+            _check_page(after, {first.target, here.target})
+            here, message = yield from self._got(after)
+            if self._is_absent(message, resource.absent):
+                raise _broken_off(message)
+            more, _ = yield from self._read(message, resource, first, here)
+            rows += more
+        return rows
+
+    def _read(
+        self, message: Message, resource: Resource, first: Url, here: Url
+    ) -> Flow[tuple[list[Mapping[str, object]], Url | None]]:
+        """The rows of a page, and where the next one is."""
+        read = yield Compute(partial(_page, message, resource, first, here))
+        return cast("tuple[list[Mapping[str, object]], Url | None]", read)
 
     def home(self) -> Flow[int]:
         """The status that the API's own URL answers with."""
@@ -155,7 +174,7 @@ class Visit:
             here, message = yield from self._got(here)
             if self._is_absent(message, resource.absent):
                 if len(seen) > 1:
-                    raise StoreError(f"a page that it named as the next one answered {message.status}")
+                    raise _broken_off(message)
                 break
             taken = partial(_taken, gathering, message, resource, first, here)
             here = cast("Url | None", (yield Compute(taken)))
@@ -271,11 +290,23 @@ def _check_page(here: Url, seen: set[str]) -> None:
     seen.add(here.target)
 
 
+def _broken_off(message: Message) -> StoreError:
+    return StoreError(f"a page that it named as the next one answered {message.status}")
+
+
+def _page(message: Message, resource: Resource, first: Url, here: Url) -> tuple[list[Mapping[str, object]], Url | None]:
+    """The rows of a page, and where the next one is."""
+    page = document(message)
+    rows = rows_in(page, resource.rows)
+    return rows, following(resource, first, here, page, message.headers.get("link", ""))
+
+
 def _taken(gathering: Gathering, message: Message, resource: Resource, first: Url, here: Url) -> Url | None:
     """Take the rows of a page, and say where the next one is."""
     page = document(message)
+    gathering.hear(total(page, resource.rows))
     gathering.take(rows_in(page, resource.rows))
-    return following(resource.next, first, here, page, message.headers.get("link", ""))
+    return following(resource, first, here, page, message.headers.get("link", ""))
 
 
 _MEANINGS: Final = {

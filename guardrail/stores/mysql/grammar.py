@@ -45,8 +45,10 @@ class MysqlGrammar:
 
     dialect: Dialect = "mysql"
 
-    def __init__(self, mariadb: bool) -> None:
+    def __init__(self, mariadb: bool, normalizes: bool) -> None:
+        """`normalizes`: the server can write JSON that is kept as text in a normal form."""
         self.server = "MariaDB" if mariadb else "MySQL"
+        self._normalizes = normalizes
         # MariaDB keeps JSON as text, and has a check of the table say so.
         self._schema = (_COLUMNS, _INDEXES, _CHECKS) if mariadb else (_COLUMNS, _INDEXES)
 
@@ -71,7 +73,9 @@ class MysqlGrammar:
         if not columns:
             return None
         clauses = {clause for rows in checks for [clause] in rows}
-        return Described(table, _key(indexes), {row[0]: _column(row, clauses) for row in columns})
+        keys = _keys(indexes)
+        found = {row[0]: _column(row, clauses, self._normalizes) for row in columns}
+        return Described(table, keys[0] if keys else None, found, keys=keys)
 
     def count(self, table: str, most: int) -> Statement:
         """See `Grammar`."""
@@ -102,26 +106,26 @@ class MysqlGrammar:
         return Statement(f"{sql} LIMIT {most + 1:d}", values, most, take)
 
 
-def _column(row: tuple[Any, ...], clauses: Collection[str]) -> Column:
+def _column(row: tuple[Any, ...], clauses: Collection[str], normalizes: bool) -> Column:
     name, type, spelled, nullable, default, extra = row
+    json = f"json_valid({ticked(name)})" in clauses
     return Column(
         name,
         type.lower(),
         spelled.lower(),
-        json=f"json_valid({ticked(name)})" in clauses,
+        json=json,
+        normalized=json and normalizes,
         nullable=bool(nullable),
         # MariaDB writes NULL where nothing else is the default.
         generated=default not in (None, "NULL") or any(word in extra.lower() for word in _FILLED),
     )
 
 
-def _key(indexes: Sequence[tuple[Any, ...]]) -> tuple[str, ...] | None:
-    """The primary key, else the shortest unique index over columns that are never null."""
-    keys: list[tuple[str, ...]] = []
+def _keys(indexes: Sequence[tuple[Any, ...]]) -> tuple[tuple[str, ...], ...]:
+    """The primary key, then the unique indexes over columns that are never null, the shortest first."""
+    keys: dict[str, tuple[str, ...]] = {}
     for name, parts in groupby(indexes, key=itemgetter(0)):
         columns = [(column, nullable) for _, column, nullable in parts]
         if all(column is not None and not nullable for column, nullable in columns):
-            keys.append(tuple(column for column, _ in columns))
-            if name == "PRIMARY":
-                break
-    return min(keys, key=len, default=None)
+            keys[name] = tuple(column for column, _ in columns)
+    return tuple(keys[name] for name in sorted(keys, key=lambda name: (name != "PRIMARY", len(keys[name]))))

@@ -47,6 +47,12 @@ def is_mariadb(connection: Connection) -> bool:
     return "mariadb" in _version(connection).lower()
 
 
+def has_json_normalize(connection: Connection) -> bool:
+    """Whether it leads to MariaDB since 10.7, which can write JSON in a normal form."""
+    release = _mariadb(_version(connection))
+    return release is not None and release >= (10, 7)
+
+
 def _version(connection: Connection) -> str:
     """What the server calls itself, such as `10.11.6-MariaDB` or `8.4.3`."""
     return str(cast("Any", connection).get_server_info())
@@ -91,8 +97,14 @@ def _wanted(connection: Connection, timeout: float) -> Mapping[str, object]:
 
 def _is_early_mariadb(version: str) -> bool:
     """Whether it is MariaDB before 11.1, where variables of a transaction had another name."""
+    release = _mariadb(version)
+    return release is not None and release < (11, 1)
+
+
+def _mariadb(version: str) -> tuple[int, int] | None:
+    """The release of MariaDB, such as (10, 11); None of MySQL."""
     found = re.search(r"(\d+)\.(\d+)\.\d+-mariadb", version.lower())
-    return found is not None and (int(found[1]), int(found[2])) < (11, 1)
+    return None if found is None else (int(found[1]), int(found[2]))
 
 
 def _values(connection: Connection, names: Mapping[str, object]) -> Mapping[str, object]:

@@ -18,9 +18,9 @@ from guardrail.stores.mysql.faults import is_away, reason
 from guardrail.stores.mysql.grammar import MysqlGrammar
 from guardrail.stores.mysql.positions import MysqlPositions
 from guardrail.stores.mysql.remarks import remarks
-from guardrail.stores.mysql.settings import Connection, is_mariadb
+from guardrail.stores.mysql.settings import Connection, has_json_normalize, is_mariadb
 from guardrail.stores.sources import Source
-from guardrail.stores.store import Question, Remark
+from guardrail.stores.store import Question, Remark, Trial
 from guardrail.threads import in_turns
 
 
@@ -56,7 +56,7 @@ class MysqlStore:
         source = self._source.for_run()
         return self if source is self._source else MysqlStore(self.name, source, self._timeout)
 
-    def examine(self) -> tuple[Remark, ...]:
+    def examine(self, trial: Trial | None = None) -> tuple[Remark, ...]:
         """Whether it can be looked at, what its user may do, which tables have no snapshot or no key, whether it lags."""
         return remarks(self)
 
@@ -67,7 +67,7 @@ class MysqlStore:
     def _looked(self, questions: Sequence[Question]) -> list[Answer] | None:
         """The answers; None where a kept connection was lost, so that another is to be tried."""
         with self._source.lease(self._timeout) as lease:
-            grammar = MysqlGrammar(is_mariadb(lease.connection))
+            grammar = MysqlGrammar(is_mariadb(lease.connection), has_json_normalize(lease.connection))
             try:
                 with bounded(lease.connection, self._timeout):
                     return drive(lease.connection, look(questions, grammar, self.name))

@@ -64,9 +64,8 @@ _KEYS: Final = """
     GROUP BY i.indexrelid, i.indisprimary
     HAVING i.indisprimary OR bool_and(a.attnotnull)
     ORDER BY NOT i.indisprimary, count(*), 1
-    LIMIT 1
 """
-"""The primary key, else the shortest unique index over columns that are never null."""
+"""The primary key, then the unique indexes over columns that are never null, the shortest first."""
 
 
 _SEED: Final = 1_735_746_930
@@ -115,9 +114,10 @@ class PostgresGrammar:
         columns, keys = (cast("Sequence[tuple[Any, ...]]", result.rows) for result in results)
         if not columns:
             return None
-        key = tuple(keys[0][0]) if keys else None
+        named = tuple(tuple(key) for [key] in keys)
         hides_rows = any(hides for *_, hides in columns)
-        return Described(table, key, {row[0]: Column(*row[:-1]) for row in columns}, hides_rows)
+        found = {row[0]: Column(*row[:-1]) for row in columns}
+        return Described(table, named[0] if named else None, found, hides_rows, named)
 
     def count(self, table: str, most: int) -> Statement:
         """See `Grammar`."""

@@ -22,7 +22,7 @@ from guardrail.stores.postgres.grammar import PostgresGrammar, limit, opening
 from guardrail.stores.postgres.positions import PostgresPositions
 from guardrail.stores.postgres.remarks import remarks
 from guardrail.stores.sources import AsyncSource, Lease
-from guardrail.stores.store import Question, Remark
+from guardrail.stores.store import Question, Remark, Trial
 from guardrail.threads import in_thread
 
 
@@ -64,7 +64,7 @@ class PostgresStore:
         source = self._source.for_run()
         return self if source is self._source else PostgresStore(self.name, source, self._timeout)
 
-    def examine(self) -> tuple[Remark, ...]:
+    def examine(self, trial: Trial | None = None) -> tuple[Remark, ...]:
         """Whether it can be looked at, what its role may do, which tables hide rows or have no key."""
         return remarks(self)
 

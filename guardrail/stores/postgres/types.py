@@ -28,7 +28,7 @@ _OIDS: Final[Mapping[int, ColumnKind]] = {
 }
 """Kinds by the oids of the types, which never change. Every other type is read as text, or as JSON if it has parts."""
 
-_JSON, _REAL, _MONEY, _CHAR, _TIMETZ, _JSONB = 114, 700, 790, 1042, 1266, 3802
+_JSON, _REAL, _MONEY, _CHAR, _TIMESTAMP, _TIMETZ, _JSONB = 114, 700, 790, 1042, 1114, 1266, 3802
 _READ_AS: Final = {
     _CHAR: "{}::text",
     _JSON: "{}::text",
@@ -41,6 +41,20 @@ _HASHED_AS: Final = {_JSONB: "{0}, pg_catalog.jsonb_typeof({0})", _TIMETZ: "extr
 
 An empty object and an empty list have the same hash.
 """
+
+_JSONS: Final = 199
+"""The type of lists of `json`."""
+
+_FIRST_OF_USERS: Final = 16_384
+"""The first oid of a type that is not the server's own."""
+
+_ESCAPES: Final = (
+    r"\\u(0000|[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F]))|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
+)
+"""A zero character, or half of a pair of surrogates."""
+
+_FAR: Final = r"(^|[\s:,[])-?[0-9.]+[eE][+-]?[0-9]{5}"
+"""A number with an exponent of five digits."""
 
 _COMPARED_AS: Final = {_MONEY: "numeric", _JSON: "text", _JSONB: "text"}
 _WHOLE: Final = {21: 2**15, 23: 2**31, 20: 2**63, 26: 2**32}
@@ -67,25 +81,37 @@ class Column:
         return "json" if self.parts else _OIDS.get(self.type, "text")
 
     @property
+    def zoneless(self) -> bool:
+        """Whether it holds days with a time of the day, and no zone."""
+        return self.type == _TIMESTAMP and not self.parts
+
+    @property
     def read(self) -> str:
         """The expression by which it is read: as a type that psycopg reads exactly, in text and binary form."""
-        name = quoted(self.name)
         if self.parts:
-            return f"pg_catalog.{'array_to_json' if self.parts == 'A' else 'to_json'}({name})::text"
-        return _READ_AS.get(self.type, "{}" if self.type in _OIDS else "{}::text").format(name)
+            return f"{self._json}::text"
+        return _READ_AS.get(self.type, "{}" if self.type in _OIDS else "{}::text").format(quoted(self.name))
 
     @property
     def hashed(self) -> str:
         """What is hashed: of types that have a hash, and with values that are equal where the column's are.
 
-        A document that is kept as text (`json`) is the exception: it differs when it is written in another way.
+        A document that is kept as text (`json`) is told by its structure, as it may be written in many ways.
         """
-        if self.parts:
+        if self.parts == "A" and self.type < _FIRST_OF_USERS and self.type != _JSONS:
             return f"{self.read}::jsonb"
+        if self.parts or self.type == _JSON:
+            return _structure(self._json)
         if self.type in _HASHED_AS:
             return _HASHED_AS[self.type].format(quoted(self.name))
         # Under some collations texts are equal that differ; under this one none are.
-        return f'{self.read} COLLATE pg_catalog."C"' if self.kind in ("text", "json") else self.read
+        return f'{self.read} COLLATE pg_catalog."C"' if self.kind == "text" else self.read
+
+    @property
+    def _json(self) -> str:
+        """The expression of a type with parts, or of `json`, as a `json`."""
+        name = quoted(self.name)
+        return {"A": f"pg_catalog.array_to_json({name})", "C": f"pg_catalog.to_json({name})"}.get(self.parts, name)
 
     def parameter(self, value: object) -> object | None:
         """A value as the parameter of `condition`, which the server can read. None: no row can have this value."""
@@ -109,6 +135,34 @@ class Column:
         if compared_as is not None:
             return f"{self.read} OPERATOR(pg_catalog.=) CAST({parameter} AS {compared_as})"
         return f"{quoted(self.name)} OPERATOR(pg_catalog.=) CAST({parameter} AS {self.spelled})"
+
+
+def _structure(json: str) -> str:
+    """What tells the structure of a document: it in a list, as an empty object and an empty list have one hash.
+
+    Of a document that `jsonb` may refuse, the text tells: one such row would fail the whole picture.
+    """
+    text = f"{json}::text"
+    digest = f'pg_catalog.hashtextextended({text} COLLATE pg_catalog."C", 0)'
+    return (
+        f"CASE WHEN {text} IS NULL THEN NULL"
+        f" WHEN {_may_be_refused(text)} THEN pg_catalog.to_jsonb({digest})"
+        f" ELSE pg_catalog.jsonb_build_array({json}) END"
+    )
+
+
+def _may_be_refused(text: str) -> str:
+    """Whether `jsonb` may not hold a document: for a letter that texts, or this database, do not have, a number of too
+    many digits (131,072 before the point, 16,383 behind it), or as it takes more than 256 MB.
+    """
+    # Without the backslashes that stand for one, every other begins an escape.
+    escapes = rf"pg_catalog.replace({text}, '\\', 'x') ~ '{_ESCAPES}'"
+    return (
+        f"{text} ~ '{_FAR}'"
+        rf" OR pg_catalog.strpos({text}, '\u') > 0 AND (pg_catalog.getdatabaseencoding() <> 'UTF8' OR {escapes})"
+        f" OR pg_catalog.octet_length({text}) > 6000 AND {text} ~ '[0-9]{{255}}'"
+        f" OR pg_catalog.octet_length({text}) > {2**24}"
+    )
 
 
 def quoted(name: str) -> str:

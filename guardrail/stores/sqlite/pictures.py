@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import marshal
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from itertools import chain
-from typing import Final, TypeAlias, cast
+from typing import Final
 
 from guardrail.pictures import ColumnKind, Key, Picture, Row
 from guardrail.query.binding import bind, bind_value
@@ -15,9 +14,9 @@ from guardrail.stores.photographs import by_key, check_pinned, check_size, check
 from guardrail.stores.sqlite.schema import read_table
 from guardrail.stores.sqlite.sessions import Session, quoted
 from guardrail.stores.store import Photograph
+from guardrail.stores.structures import packed, structure
 
 _BATCH: Final = 1_000
-_Plain: TypeAlias = tuple[str, ...]
 
 
 def photograph(session: Session, question: Photograph) -> Picture:
@@ -32,14 +31,15 @@ def photograph(session: Session, question: Photograph) -> Picture:
     cursor = _select(session, question, columns)
     first: list[Row] = cursor.fetchmany(min(wholly, question.most_rows) + 1)
     hashes: Mapping[Key, bytes] | None = None
+    kinds: dict[str, ColumnKind] = {name: table.kinds[name] for name in columns}
     if len(first) > wholly or question.hashed:
         batches = chain([first], iter(lambda: cursor.fetchmany(_BATCH), []))
-        hashes = _hashes(batches, key, question.most_rows)
+        documents = [place for place, kind in enumerate(kinds.values()) if kind == "json"]
+        hashes = _hashes(batches, key, documents, question.most_rows)
         rows = _pinned(session, question, columns, key)
     else:
         check_size(len(first), question.most_rows)
         rows = by_key(first, key)
-    kinds: dict[str, ColumnKind] = {name: table.kinds[name] for name in columns}
     return Picture(question.name, key, columns, kinds, rows, hashes, table.generated.intersection(columns))
 
 
@@ -70,33 +70,44 @@ def _pinned(session: Session, question: Photograph, columns: tuple[str, ...], ke
     return dict(zip(keys(rows, len(key)), rows, strict=True))
 
 
-def _hashes(batches: Iterable[list[Row]], key: tuple[str, ...], most: int) -> dict[Key, bytes]:
+def _hashes(
+    batches: Iterable[list[Row]], key: tuple[str, ...], documents: Sequence[int], most: int
+) -> dict[Key, bytes]:
+    """The hash of each row by its key; `documents` are the places of the JSON columns."""
     total = 0
     hashes: dict[Key, bytes] = {}
     for batch in batches:
         total += len(batch)
         check_size(total, most)
-        hashes.update(zip(keys(batch, len(key)), _digests(batch), strict=True))
+        told = [_structured(row, documents) for row in batch] if documents else batch
+        hashes.update(zip(keys(batch, len(key)), _digests(told), strict=True))
     check_unique(total, len(hashes), key)
     return hashes
+
+
+def _structured(row: Row, documents: Sequence[int]) -> Row:
+    """The row with its JSON documents told by their structure, as they compare in a picture of whole rows."""
+    told = list(row)
+    for place in documents:
+        told[place] = structure(row[place])
+    return tuple(told)
 
 
 def digest(row: Row) -> bytes:
     """A row's hash: the same in every process and on every machine, for the ledger keeps it.
 
-    The second version of the marshal format tells values and types apart and knows nothing of the process. What
-    it cannot hold comes from a converter of the user's, and is hashed by its `repr`.
+    What cannot be packed comes from a converter of the user's, and is hashed by its `repr`.
     """
     try:
-        plain = marshal.dumps(cast("_Plain", row), 2)
+        told = packed(row)
     except ValueError:
-        plain = repr(row).encode(errors="surrogatepass")
-    return blake2b(plain, digest_size=16).digest()
+        told = repr(row).encode(errors="surrogatepass")
+    return blake2b(told, digest_size=16).digest()
 
 
 def _digests(rows: list[Row]) -> list[bytes]:
-    """The same for many rows, at half the cost where every row can be marshalled."""
+    """The same for many rows, at half the cost where every row can be packed."""
     try:
-        return [blake2b(marshal.dumps(row, 2), digest_size=16).digest() for row in cast("list[_Plain]", rows)]
+        return [blake2b(packed(row), digest_size=16).digest() for row in rows]
     except ValueError:
         return [digest(row) for row in rows]

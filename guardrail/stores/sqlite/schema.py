@@ -13,6 +13,9 @@ from guardrail.stores.answers import missing
 from guardrail.stores.sqlite.sessions import Session, quoted
 
 _INTEGER: Final = re.compile(r"\b(?:TINY|SMALL|MEDIUM|BIG)?INT(?:EGER|\d+)?\b")
+_ZONELESS: Final = re.compile(r"CURRENT_TIMESTAMP\b|datetime\s*\(", re.IGNORECASE)
+"""Defaults that fill a column with a time that has no zone."""
+
 _KINDS: Final[tuple[tuple[str, ColumnKind], ...]] = (
     ("BOOL", "boolean"),
     ("DATETIME", "instant"),
@@ -82,7 +85,8 @@ def read_table(session: Session, name: str) -> Table:
     indexes = session.run(f"PRAGMA main.index_list({quoted(name)})").fetchall()
     primary = [column.name for column in sorted(columns, key=lambda c: c.in_key) if column.in_key]
     counts_up = len(primary) == 1 and not any(origin == "pk" for _, _, _, origin, _ in indexes)
-    key = tuple(primary) or _unique(session, columns, indexes) or _rowid(session, name, columns)
+    unique = _unique(session, columns, indexes)
+    key = tuple(primary) or next(iter(unique), ()) or _rowid(session, name, columns)
     visible = [column for column in columns if column.hidden != 1]
     kinds: dict[str, ColumnKind] = {column.name: kind_of(column.declared) for column in visible}
     generated = {column.name for column in visible if column.hidden or column.default is not None}
@@ -90,14 +94,17 @@ def read_table(session: Session, name: str) -> Table:
     if key and key[0] not in kinds:
         kinds[key[0]] = "integer"
         generated.add(key[0])
-    return Table(name, key, tuple(column.name for column in visible), kinds, frozenset(generated))
+    keys = tuple(dict.fromkeys((*((key,) if key else ()), *unique)))
+    zoneless = frozenset(column.name for column in visible if _ZONELESS.match(column.default or ""))
+    names = tuple(column.name for column in visible)
+    return Table(name, key, names, kinds, frozenset(generated), keys=keys, zoneless=zoneless)
 
 
-def _unique(session: Session, columns: Sequence[_Column], indexes: Sequence[Any]) -> tuple[str, ...]:
-    """The shortest unique index over columns that are never null; empty when there is none."""
+def _unique(session: Session, columns: Sequence[_Column], indexes: Sequence[Any]) -> list[tuple[str, ...]]:
+    """The unique indexes over columns that are never null, the shortest first."""
     required = {column.name for column in columns if column.required}
     candidates = [_indexed(session, name) for _, name, unique, _, partial in indexes if unique and not partial]
-    return min((names for names in candidates if names and required.issuperset(names)), key=_length, default=())
+    return sorted((names for names in candidates if names and required.issuperset(names)), key=_length)
 
 
 def _length(names: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:

@@ -17,7 +17,7 @@ from guardrail.stores.answers import answered, check_dialect, no_api, unanswered
 from guardrail.stores.sqlite.pictures import photograph
 from guardrail.stores.sqlite.schema import read_table, table_names
 from guardrail.stores.sqlite.sessions import LONGEST_VALUE, File, Session, Source, quoted
-from guardrail.stores.store import MOST_ANSWERED, Ask, Fetch, Photograph, Question, Remark, Survey, tables_of
+from guardrail.stores.store import MOST_ANSWERED, Ask, Fetch, Photograph, Question, Remark, Survey, Trial, tables_of
 from guardrail.threads import in_thread
 
 
@@ -48,7 +48,7 @@ class SqliteStore:
         """Itself: what a factory opens is the user's to decide, for every look."""
         return self
 
-    def examine(self) -> tuple[Remark, ...]:
+    def examine(self, trial: Trial | None = None) -> tuple[Remark, ...]:
         """Whether it can be looked at, who may write, and which tables have no key of their own."""
         try:
             tables = tables_of(self)

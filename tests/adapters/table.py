@@ -1,0 +1,71 @@
+"""Writes docs/frameworks.md from what the contract suite came to in each environment: `python tests/adapters/table.py`.
+
+With `--check` it writes nothing, and fails where the page says something else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+CHECKOUT = Path(__file__).parents[2]
+PAGE = CHECKOUT / "docs" / "frameworks.md"
+Results: TypeAlias = Mapping[str, Mapping[str, str]]
+"""What each test of each kit came to: `passed`, or `limit: ` and the reason."""
+
+HEAD = """# Frameworks
+
+Each adapter passes one contract suite, played with the real framework, a scripted model and real tools. This table is
+written by the suite (`nox`, then `python tests/adapters/table.py`); CI fails when it is not what was found. A limit is
+the framework's own: the test must fail there, so that we learn when it is lifted.
+
+| framework | tests passed | limits |
+| --- | --- | --- |
+"""
+
+
+def page(found: Results) -> str:
+    """The whole page."""
+    rows, notes = [], list[str]()
+    for kit in sorted(found):
+        limits = sorted(set(_limits(found[kit])))
+        marks = [f"[{len(notes) + number}](#limits)" for number in range(1, len(limits) + 1)]
+        notes += [f"{kit}: {limit}" for limit in limits]
+        passed = sum(outcome == "passed" for outcome in found[kit].values())
+        rows.append(f"| {kit} | {passed} of {len(found[kit])} | {', '.join(marks) or 'none'} |")
+    listed = "\n".join(f"{number}. {note}" for number, note in enumerate(notes, 1))
+    return HEAD + "\n".join(rows) + (f"\n\n## Limits\n\n{listed}" if notes else "") + "\n"
+
+
+def _limits(tests: Mapping[str, str]) -> Iterator[str]:
+    for test, outcome in tests.items():
+        if outcome.startswith("limit: "):
+            yield f"{_sentence(test)}: {outcome.removeprefix('limit: ')}"
+
+
+def _sentence(test: str) -> str:
+    """A test's name as words."""
+    name = re.sub(r"^test_|\[.*", "", test)
+    return f"*{name.replace('_', ' ')}*"
+
+
+def found_in(folder: Path) -> dict[str, Mapping[str, str]]:
+    """The results of all environments."""
+    return {kit: tests for file in sorted(folder.glob("*.json")) for kit, tests in json.loads(file.read_text()).items()}
+
+
+def main(folder: Path, *, check: bool) -> None:
+    """Write the page, or see whether it is what was found; exits with 1 where it is not."""
+    wanted = page(found_in(folder))
+    if not check:
+        PAGE.write_text(wanted)
+    elif PAGE.read_text() != wanted:
+        sys.exit(f"{PAGE.name} is not what the suite found: run nox, then python tests/adapters/table.py")
+
+
+if __name__ == "__main__":
+    main(CHECKOUT / ".nox" / "results", check="--check" in sys.argv)
