@@ -18,7 +18,22 @@ nox.options.sessions = ["frameworks"]
 CONSTRAINTS = Path("adapters/constraints")
 RESULTS = Path(".nox/results")
 ENVIRONMENTS: dict[str, tuple[str, ...]] = {
-    "main": ("anthropic", "langchain", "openai", "openai_agents"),
+    "adk": ("google_adk", "strands"),
+    "main": (
+        "agent_framework",
+        "anthropic",
+        "claude_agent",
+        "dspy",
+        "fastmcp",
+        "haystack",
+        "langchain",
+        "llama_index",
+        "mcp",
+        "openai",
+        "openai_agents",
+        "pydantic_ai",
+        "smolagents",
+    ),
 }
 """The frameworks by environment; google-adk and strands want an older opentelemetry, crewai and semantic-kernel MCP 1."""
 

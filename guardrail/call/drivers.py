@@ -11,7 +11,7 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, TypeAlias, TypeVar, cast
 
 from guardrail.call.flow import Flow
-from guardrail.call.needs import Compute, Execute, Look, Need, Pause, Scope, Work
+from guardrail.call.needs import Compute, Execute, Look, Need, Pause, Scope, Suspendable, Work
 from guardrail.calls import Answer, Ending, Halted, Raised, Refused, Returned
 from guardrail.errors import CallRefused, RunHalted
 from guardrail.threads import computed, in_thread
@@ -67,6 +67,36 @@ async def adrive(flow: Flow, execute: Execution, say: Say = result_of) -> object
             return await cast("Awaitable[object]", rest) if isinstance(rest, CoroutineType) else rest
         reached = await _aproceed(flow, partial(flow.send, ending))
     return say(cast("Answer", reached))
+
+
+class Parted:
+    """A call that is made elsewhere, by somebody who says when it is about to be made and how it has ended.
+
+    In between nobody waits for it.
+    """
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._step: Suspendable | None = None
+
+    async def begin(self) -> Answer | None:
+        """Go on until the call may be made (then None), or to what its caller gets instead."""
+        reached = await _aproceed(self._flow, partial(next, self._flow))
+        if not isinstance(reached, Execute):
+            return cast("Answer", reached)
+        self._step = reached.step
+        self._step.suspended = True
+        return None
+
+    async def end(self, ending: Ending) -> Answer:
+        """Go on with how the call has ended, to what its caller gets."""
+        assert self._step is not None, "the call may not be made"
+        self._step.suspended = False
+        return cast("Answer", await _aproceed(self._flow, partial(self._flow.send, ending)))
+
+    def give_up(self) -> None:
+        """Nobody will tell how the call has ended: it was cut off."""
+        self._flow.close()
 
 
 def complete(steps: Generator[Need, object, T]) -> T:

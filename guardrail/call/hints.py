@@ -16,9 +16,9 @@ def hints_of(annotations: object, server: str | None) -> Hints | None:
     `read_only_hint`). What is not said is no hint, whatever MCP's default for it is; only true and false say
     anything. `destructiveHint: false` alone does not say that the tool writes, or that it does not.
     """
-    reads = _said(annotations, "readOnlyHint", "read_only_hint")
-    destroys = _said(annotations, "destructiveHint", "destructive_hint")
-    repeats = _said(annotations, "idempotentHint", "idempotent_hint")
+    reads = _said(annotations, "read_only_hint", "readOnlyHint")
+    destroys = _said(annotations, "destructive_hint", "destructiveHint")
+    repeats = _said(annotations, "idempotent_hint", "idempotentHint")
     effect: Effect | None = None
     if reads:  # and then, by MCP, the other two mean nothing
         effect, repeats = "read", None
@@ -28,15 +28,18 @@ def hints_of(annotations: object, server: str | None) -> Hints | None:
 
 
 def _said(annotations: object, *names: str) -> bool | None:
-    """What is said under one of the names; None: nothing."""
+    """What is said under the first of the names that is there (FastMCP warns of the other); None: nothing."""
     for name in names:
         if isinstance(annotations, Mapping):
-            value = cast("Mapping[object, object]", annotations).get(name)
+            value = cast("Mapping[object, object]", annotations).get(name, _ABSENT)
         else:
-            value = getattr(annotations, name, None)
-        if isinstance(value, bool):
-            return value
+            value = getattr(annotations, name, _ABSENT)
+        if value is not _ABSENT:
+            return value if isinstance(value, bool) else None
     return None
+
+
+_ABSENT = object()
 
 
 def is_trusted(hints: Hints, servers: Collection[str]) -> bool:

@@ -46,7 +46,7 @@ _INVALID: Final = listed("""
     ModelRetry ProgrammingError DataError NotSupportedError SerializationFailure DeadlockDetected LockNotAvailable
     FileNotFoundError FileExistsError IsADirectoryError NotADirectoryError BadRequest BadRequestError InvalidArgument
     Unauthorized Unauthenticated AuthenticationError TooManyRequests RateLimitError ParamValidationError
-    sqlite3.OperationalError
+    sqlite3.OperationalError ToolFailed
 """)
 
 _REJECTED: Final = listed("""
@@ -68,7 +68,7 @@ _CLASSES: Final[Mapping[str, Meaning]] = {
     **_all(_REJECTED, "rejected"),
     **_all(_NOT_THERE, "empty"),
 }
-_READABLE: Final = frozenset(listed("ValueError ToolException ToolError ModelRetry"))
+_READABLE: Final = frozenset(listed("ValueError ToolException ToolError ToolFailed ModelRetry"))
 # A database's words for a row that points to one that is not there.
 _DANGLING: Final = re.compile(r"is not present in table|cannot add or update a child row", re.IGNORECASE)
 _NOT_FOUND_CLASS: Final = re.compile(
@@ -199,10 +199,12 @@ def _status(error: BaseException) -> int | None:
 
 
 def _code(error: BaseException) -> Meaning | None:
-    """The meaning of a status code that has a name: gRPC's `code().name`, AWS's `response["Error"]["Code"]`."""
+    """The meaning of a code: gRPC's `code().name`, AWS's `response["Error"]["Code"]`, JSON-RPC's of an error of MCP."""
     named = _inside(peek(error, "response"), "Error").get("Code")
     if isinstance(named, str):
         return of_code(named)
+    if peek(peek(error, "error"), "code") in _RPC_TURNED_DOWN and any(name in _RPC_ERRORS for name in _names(error)):
+        return "error"
     code = peek(error, "code")
     if not callable(code) or not any(name == "RpcError" for name in _names(error)):
         return None
@@ -212,6 +214,10 @@ def _code(error: BaseException) -> Meaning | None:
         return None
     return _GRPC.get(name, "in_doubt") if isinstance(name, str) else None
 
+
+# No request, no such method, parameters that do not fit: JSON-RPC's codes for what was not carried out.
+_RPC_TURNED_DOWN: Final = (-32700, -32600, -32601, -32602)
+_RPC_ERRORS: Final = ("McpError", "MCPError")
 
 _GRPC: Final[Mapping[str, Meaning]] = {
     "INVALID_ARGUMENT": "error",

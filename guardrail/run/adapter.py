@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from guardrail.call.drivers import adrive, drive, result_of
+from guardrail.call.drivers import Parted, adrive, drive, result_of
 from guardrail.call.flow import guarded
 from guardrail.calls import Answer, Halted, Refused, Stop, ToolCall
 from guardrail.errors import RunHalted, RunNotOpen
@@ -61,6 +61,10 @@ class Adapter(ABC, Generic[N]):
         """The same by awaiting; the guard's own work is off the loop."""
         flow = guarded(self._runs.standing, self.describe(native))
         return await adrive(flow, execute, partial(self._say, native))
+
+    def parted(self, native: N) -> Parted:
+        """A native call that the framework makes elsewhere, and only tells of. Raises `RunNotOpen`."""
+        return Parted(guarded(self._runs.standing, self.describe(native)))
 
     @property
     def stop(self) -> Stop | None:

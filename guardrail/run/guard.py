@@ -201,6 +201,10 @@ class Guard:
             return None
         return next(iter(self._open.values())) if len(self._open) == 1 else None
 
+    def opened(self, id: str) -> Run | None:
+        """The run that is open under this id, wherever in this process it was opened; None: there is none."""
+        return next((run for run in tuple(self._open.values()) if run.id == id), None)
+
     @property
     def standing(self) -> Standing:
         """Where the run stands that a call made here belongs to; for adapters. Raises `RunNotOpen`."""

@@ -58,13 +58,14 @@ def test_a_call_is_recorded_under_the_id_that_the_model_gave_it(theatre: Theatre
 
 
 @pytest.mark.parametrize(
-    ("call", "outcome"),
-    [(CANCEL, "rejected"), (LOOK_IN_VAIN, "empty"), (SHIP, "in_doubt")],
+    ("call", "outcomes"),
+    # Where a framework hands on an exception as a text, it is an error: nobody says that it may have been in doubt.
+    [(CANCEL, ["rejected"]), (LOOK_IN_VAIN, ["empty"]), (SHIP, ["in_doubt", "error"])],
     ids=lambda part: str(part)[:40],
 )
-def test_a_tools_no_opens_a_hold(theatre: Theatre, call: Asked, outcome: str) -> None:
+def test_a_tools_no_opens_a_hold(theatre: Theatre, call: Asked, outcomes: list[str]) -> None:
     played = theatre.play([call], "All done.")
-    assert played.outcomes == [(call.name, outcome)]
+    assert played.outcomes in [[(call.name, outcome)] for outcome in outcomes]
     assert played.run is not None
     assert played.run.open_holds == 1
 

@@ -1,9 +1,13 @@
-"""The pages of frameworks: what stands in one is run as a reader would, in a shop, with the first hour's configuration."""
+"""The pages of the frameworks: their code is run as it stands, in a folder with the configuration of the first hour."""
 
 from __future__ import annotations
 
+import ast
+import asyncio
+import inspect
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -16,14 +20,28 @@ REFUND = asked("refund_order", order_id=17, amount="19.90")
 """What a model is to ask for on a page."""
 
 
+def shop_of_the_page(folder: Path) -> Shop:
+    """The shop that the configuration of `docs/adopting.md` speaks of, with that configuration, in a folder."""
+    [configuration] = [block for block in blocks(DOCS / "adopting.md") if block.file == "guardrail.yaml"]
+    (folder / "guardrail.yaml").write_text(configuration.text, "utf-8")
+    return Shop(folder / "shop.db")
+
+
+def run_page(name: str, **names: Any) -> dict[str, Any]:
+    """Run a page's code, which may await at the top, with these names; gives them with what it has defined."""
+    document = DOCS / "frameworks" / f"{name}.md"
+    text = "\n".join(block.text for block in blocks(document, "python"))
+    waiting = eval(compile(text, str(document), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+    if inspect.iscoroutine(waiting):
+        asyncio.run(cast("Coroutine[Any, Any, None]", waiting))
+    return names
+
+
 def played(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Run the block of a page in a folder; gives what it has defined. `lookup_order` and `refund_order` are the shop's."""
-    [configuration] = [block for block in blocks(DOCS / "adopting.md", "yaml") if block.file == "guardrail.yaml"]
-    [block] = blocks(DOCS / "frameworks" / f"{name}.md", "python")
-    (folder / "guardrail.yaml").write_text(configuration.text)
+    """Run a page's code in a folder; gives what it has defined. `lookup_order` and `refund_order` are the shop's."""
     monkeypatch.chdir(folder)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    shop = Shop(folder / "shop.db")
+    shop = shop_of_the_page(folder)
 
     def lookup_order(order_id: int) -> dict[str, Any]:
         """Look an order up."""
@@ -33,6 +51,4 @@ def played(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
         """Refund an order."""
         return shop.refund_order(order_id, amount)
 
-    names: dict[str, Any] = {"lookup_order": lookup_order, "refund_order": refund_order, "tools": []}
-    exec(compile(block.text, f"{name}.md", "exec"), names)
-    return names
+    return run_page(name, lookup_order=lookup_order, refund_order=refund_order, tools=[])

@@ -17,6 +17,10 @@ FRAMEWORKS: dict[str, str] = {
     "haystack": "haystack",
     "llama_index": "llama_index.core",
     "smolagents": "smolagents",
+    "claude_agent": "claude_agent_sdk",
+    "fastmcp": "fastmcp",
+    "mcp": "mcp",
+    "pydantic_ai": "pydantic_ai",
 }
 """The modules of kits, each with the package that must be there for it."""
 
