@@ -18,7 +18,7 @@ nox.options.sessions = ["frameworks"]
 CONSTRAINTS = Path("adapters/constraints")
 RESULTS = Path(".nox/results")
 ENVIRONMENTS: dict[str, tuple[str, ...]] = {
-    "main": ("langchain",),
+    "main": ("agent_framework", "dspy", "haystack", "langchain", "llama_index", "smolagents"),
 }
 """The frameworks by environment; google-adk and strands want an older opentelemetry, crewai and semantic-kernel MCP 1."""
 
