@@ -22,7 +22,7 @@ from guardrail.run.adapter import Adapter, Runs
 
 W = TypeVar("W", BaseWorkflowAgent, AgentWorkflow)
 
-_asked: ContextVar[ToolCallEvent] = ContextVar("guardrail_llama_index_asked")
+_asked: ContextVar[ToolCallEvent | None] = ContextVar("guardrail_llama_index_asked", default=None)
 """What the model asked for; the method that calls the tool is not told its id."""
 
 
@@ -79,7 +79,8 @@ class _Guarded:
         name = tool.metadata.get_name()
         if name == "handoff":  # a reserved name: it changes which agent goes on, and nothing else
             return await execute()  # type: ignore[no-any-return]
-        call = _Call(name, tool_input, _asked.get().tool_id)
+        asked = _asked.get()
+        call = _Call(name, tool_input, asked and asked.tool_id)
         try:
             with _ended():
                 await self._guardrail.acall(call, partial(_made, call, tool, execute))

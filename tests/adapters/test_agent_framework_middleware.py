@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from guardrail import RunStopped
+from support.kits.pages import run_page, shop_of_the_page
 from support.kits.registry import WANTED
 from support.kits.stage import Mode, Scene, Script, asked
 from support.kits.theatre import Theatre
@@ -101,3 +102,13 @@ def test_a_call_that_a_person_approved_is_guarded(tmp_path: Path) -> None:
         assert str(played.run.verdict) == "verified"
         assert played.outcomes == [("refund_order", "ok")]
         assert played.ids == ["call_1_0"]
+
+
+def test_the_code_of_the_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shop = shop_of_the_page(tmp_path)
+    script = Script([asked("refund_order", order_id=17, amount="19.90")], "Refunded.")
+    run_page("agent-framework", client=Scripted(script), lookup_order=shop.lookup_order, refund_order=shop.refund_order)
+    assert capsys.readouterr().out == "verified\n"

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from guardrail import RunStopped
+from support.kits.pages import run_page, shop_of_the_page
 from support.kits.registry import WANTED
+from support.kits.stage import Script, asked
 from support.kits.theatre import Theatre
 
 if "dspy" not in WANTED:
@@ -92,3 +94,14 @@ def test_a_module_that_cannot_be_guarded_is_refused(
         module = getattr(dspy, kind)("task -> answer", tools=[lookup_order] if tools else [])
         with pytest.raises(error):
             guarded(module, theatre.guard(theatre.tools()))
+
+
+def test_the_code_of_the_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shop = shop_of_the_page(tmp_path)
+    script = Script([asked("refund_order", order_id=17, amount="19.90")], "Refunded.")
+    with dspy.context(lm=Scripted(script)):
+        run_page("dspy", lookup_order=shop.lookup_order, refund_order=shop.refund_order)
+    assert capsys.readouterr().out == "verified\n"

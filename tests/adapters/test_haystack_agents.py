@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from guardrail import RunStopped
+from support.kits.pages import run_page, shop_of_the_page
 from support.kits.registry import WANTED
-from support.kits.stage import Mode, Scene, asked
+from support.kits.stage import Mode, Scene, Script, asked
 from support.kits.theatre import Theatre
 
 if "haystack" not in WANTED:
@@ -84,3 +85,15 @@ def test_an_agent_is_not_stored_with_its_guard(tmp_path: Path) -> None:
         agent = guarded(Agent(chat_generator=Scripted(scene.script)), theatre.guard(tools))
         with pytest.raises(TypeError, match="guard what is loaded"):
             agent.hooks["before_llm"][-1].to_dict()
+
+
+def test_the_code_of_the_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shop = shop_of_the_page(tmp_path)
+    script = Script([asked("refund_order", order_id=17, amount="19.90")], "Refunded.")
+    run_page(
+        "haystack", chat_generator=Scripted(script), lookup_order=shop.lookup_order, refund_order=shop.refund_order
+    )
+    assert capsys.readouterr().out == "verified\n"

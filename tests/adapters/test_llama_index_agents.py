@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from guardrail import RunStopped
+from support.kits.pages import run_page, shop_of_the_page
 from support.kits.registry import WANTED
-from support.kits.stage import Mode, Scene, asked
+from support.kits.stage import Mode, Scene, Script, asked
 from support.kits.theatre import Theatre
 
 if "llama_index" not in WANTED:
@@ -130,3 +131,13 @@ def test_who_reads_an_agents_events_is_told_of_a_stop(tmp_path: Path) -> None:
 
         seen: list[str] = []
         assert "WorkflowFailedEvent" in asyncio.run(watched())
+
+
+def test_the_code_of_the_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shop = shop_of_the_page(tmp_path)
+    script = Script([asked("refund_order", order_id=17, amount="19.90")], "Refunded.")
+    run_page("llama-index", llm=Scripted(script=script), lookup_order=shop.lookup_order, refund_order=shop.refund_order)
+    assert capsys.readouterr().out == "verified\n"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from guardrail import RunStopped
+from support.kits.pages import run_page, shop_of_the_page
 from support.kits.registry import WANTED
 from support.kits.stage import Mode, Scene, Script, asked
 from support.kits.theatre import Played, Theatre
@@ -105,3 +106,14 @@ def test_a_guarded_agent_is_not_stored_without_its_guard(tmp_path: Path) -> None
         agent = SmolAgents().agent(theatre.scene(tools, ("Done.",), theatre.guard(tools)), "sync")
         with pytest.raises(TypeError, match="guard what is loaded"):
             agent.to_dict()
+
+
+def test_the_code_of_the_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shop = shop_of_the_page(tmp_path)
+    script = Script([asked("refund_order", order_id=17, amount="19.90")], "Refunded.")
+    tools = {tool.__name__: ShopTool(tool) for tool in (shop.lookup_order, shop.refund_order)}
+    run_page("smolagents", model=Writing(script), **tools)
+    assert capsys.readouterr().out == "verified\n"
