@@ -15,6 +15,8 @@ nox.options.reuse_existing_virtualenvs = True
 
 CONSTRAINTS = Path("adapters/constraints")
 ENVIRONMENTS: dict[str, tuple[str, ...]] = {
+    "adk": ("google_adk", "strands"),
+    "crewai": ("crewai", "semantic_kernel"),
     "main": ("langchain",),
 }
 """The frameworks by environment. google-adk and strands want an older opentelemetry, crewai and semantic-kernel MCP 1."""

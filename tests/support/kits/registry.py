@@ -8,7 +8,11 @@ from importlib import import_module
 from support.kits.stage import Kit
 
 FRAMEWORKS: dict[str, str] = {
+    "crewai": "crewai",
+    "google_adk": "google.adk",
     "langchain": "langchain",
+    "semantic_kernel": "semantic_kernel",
+    "strands": "strands",
 }
 """The modules of kits, each with the package that must be there for it."""
 
