@@ -41,7 +41,7 @@ class GuardrailPlugin(BasePlugin):
     ) -> dict[str, Any] | None:
         """See to it that this call is guarded, once the tool is run."""
         if _acts(tool):
-            _GUARDED[tool_context] = self._calls
+            _SHOWN[tool_context] = (tool, self._calls)
             _take_over(tool)
         return None
 
@@ -71,8 +71,10 @@ class _Calls(Adapter[_Native]):
         return {"error": refused.text}
 
 
-_GUARDED: WeakKeyDictionary[ToolContext, _Calls] = WeakKeyDictionary()
-"""The calls that a plugin was shown, by their contexts. A tool may be used beside, in a runner without a plugin."""
+_SHOWN: WeakKeyDictionary[ToolContext, tuple[BaseTool, _Calls]] = WeakKeyDictionary()
+"""The calls that a plugin was shown, by their contexts. The same tool may be used elsewhere, without a plugin."""
+
+_NOT_SHOWN: tuple[None, None] = (None, None)
 
 
 class _Takeover:
@@ -84,8 +86,8 @@ class _Takeover:
 
     async def __call__(self, *, args: dict[str, Any], tool_context: ToolContext) -> Any:
         run = partial(self._run, args=args, tool_context=tool_context)
-        calls = _GUARDED.pop(tool_context, None)
-        if calls is None:
+        shown, calls = _SHOWN.get(tool_context, _NOT_SHOWN)
+        if calls is None or shown is not self.tool:
             return await run()
         native = _Native(self.tool, args, tool_context)
         return await calls.acall(native, partial(_made, native, run))
@@ -113,9 +115,15 @@ async def _made(native: _Native, run: Any) -> object:
 
 
 def _is_answered(native: _Native, result: object) -> bool:
-    """Whether the result came in the tool's place: its arguments do not fit, or the user is to be asked first."""
-    call, actions = native.context.function_call_id, native.context.actions
+    """Whether the result came in the tool's place: its arguments do not fit, or the user is asked first, or said no."""
+    call, actions, confirmation = (
+        native.context.function_call_id,
+        native.context.actions,
+        native.context.tool_confirmation,
+    )
     if call in actions.requested_tool_confirmations or call in actions.requested_auth_configs:
+        return True
+    if confirmation is not None and not confirmation.confirmed:
         return True
     said = result.get("error") if isinstance(result, dict) else None
     return isinstance(said, str) and said.startswith(f"Invoking `{native.tool.name}()` failed ")

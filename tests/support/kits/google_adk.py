@@ -7,16 +7,18 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from google.adk.agents import LlmAgent
-from google.adk.agents.run_config import RunConfig, StreamingMode
+from google.adk.agents.run_config import RunConfig, StreamingMode  # type: ignore[attr-defined]
 from google.adk.apps import App
+from google.adk.events import Event
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
+from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
-from google.adk.tools import AgentTool
+from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
-from pydantic import SkipValidation
+from pydantic import BaseModel, SkipValidation
 
 from guardrail_google_adk import GuardrailPlugin
 from support.kits.stage import Mode, Scene, Script, call_id
@@ -36,7 +38,9 @@ class Scripted(BaseLlm):
             if stream:
                 yield _response(parts, partial=True)
         else:
-            asked = [types.FunctionCall(id=call_id(number, n), name=a.name, args=dict(a.args)) for n, a in enumerate(turn)]
+            asked = [
+                types.FunctionCall(id=call_id(number, n), name=a.name, args=dict(a.args)) for n, a in enumerate(turn)
+            ]
             parts = [types.Part(function_call=call) for call in asked]
         yield _response(parts, partial=False)
 
@@ -50,6 +54,12 @@ def _response(parts: list[types.Part], *, partial: bool) -> LlmResponse:
     return LlmResponse(content=types.Content(role="model", parts=parts), partial=partial)
 
 
+class Question(BaseModel):
+    """What an agent that is a tool is asked."""
+
+    question: str
+
+
 class GoogleAdk:
     """A runner whose app has the plugin."""
 
@@ -59,35 +69,43 @@ class GoogleAdk:
     nests = True
 
     def play(self, scene: Scene, mode: Mode) -> str:
-        *_, last = _runner(scene, mode).run(**_asked(scene, mode))
-        return _text(last)
+        *_, last = runner(self.agent(scene, mode), scene).run(**settings(scene, mode))
+        return text(last)
 
     async def aplay(self, scene: Scene, mode: Mode) -> str:
-        *_, last = [event async for event in _runner(scene, mode).run_async(**_asked(scene, mode))]
-        return _text(last)
+        made = runner(self.agent(scene, mode), scene)
+        *_, last = [event async for event in made.run_async(**settings(scene, mode))]
+        return text(last)
+
+    def agent(self, scene: Scene, mode: Mode) -> LlmAgent:
+        """The agent; the other one, if there is one, is a tool of it."""
+        tools: list[Any] = list(scene.functions(mode))
+        if scene.inner is not None:
+            model = Scripted(model="scripted", script=scene.inner)
+            tools.append(AgentTool(LlmAgent(name="ask_clerk", model=model, input_schema=Question, tools=[*tools])))
+        return LlmAgent(name="agent", model=Scripted(model="scripted", script=scene.script), tools=tools)
 
 
-def _runner(scene: Scene, mode: Mode) -> Runner:
-    tools: list[Any] = list(scene.functions(mode))
-    if scene.inner is not None:
-        clerk = LlmAgent(name="ask_clerk", model=Scripted(model="scripted", script=scene.inner), tools=[*tools])
-        tools.append(AgentTool(clerk))
-    agent = LlmAgent(name="agent", model=Scripted(model="scripted", script=scene.script), tools=tools)
-    plugins = [] if scene.runs is None else [GuardrailPlugin(scene.runs)]
+def runner(agent: Any, scene: Scene) -> Runner:
+    """A runner, guarded if the scene has a guard."""
+    plugins: list[BasePlugin] = [] if scene.runs is None else [GuardrailPlugin(scene.runs)]
     sessions = scene.kept.setdefault("sessions", InMemorySessionService())
-    app = App(name="shop", root_agent=agent, plugins=[*plugins])
+    app = App(name="shop", root_agent=agent, plugins=plugins)
     return Runner(app=app, session_service=sessions, auto_create_session=True)
 
 
-def _asked(scene: Scene, mode: Mode) -> dict[str, Any]:
+def settings(scene: Scene, mode: Mode) -> dict[str, Any]:
+    """What a runner is asked."""
     streaming = StreamingMode.SSE if mode.endswith("stream") else StreamingMode.NONE
     message = types.Content(role="user", parts=[types.Part(text="Do it.")])
     config = RunConfig(streaming_mode=streaming)
     return {"user_id": "user", "session_id": scene.thread, "new_message": message, "run_config": config}
 
 
-def _text(event: Any) -> str:
-    return "".join(part.text or "" for part in event.content.parts)
+def text(event: Event) -> str:
+    """What the agent says in an event."""
+    parts = event.content.parts if event.content is not None else None
+    return "".join(part.text or "" for part in parts or ())
 
 
 KITS = [GoogleAdk()]
