@@ -35,7 +35,7 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
         "smolagents",
     ),
 }
-"""The frameworks by environment; google-adk and strands want an older opentelemetry, crewai and semantic-kernel MCP 1."""
+"""The frameworks by environment; google-adk and strands want an older opentelemetry."""
 
 
 def extra(framework: str) -> str:

@@ -65,16 +65,17 @@ def joins(span: Span, operation: str, mark: str, tool: str | None = None) -> boo
     """Whether a span is the framework's own for what is about to happen, so that it is enriched, not doubled.
 
     It is when it records, says that it is this operation (of this tool), and does not bear the `mark` of an earlier
-    enrichment. The attributes of a span can be read where the SDK made it; of another it is not known.
+    enrichment. Some say of a tool's span by its name alone what it is, and the rest when it ends (Google's ADK). The
+    attributes of a span can be read where the SDK made it; of another it is not known.
     """
     if not span.is_recording():
         return False
     present = cast("Mapping[str, object]", getattr(span, "attributes", None) or {})
-    return (
-        present.get(names.OPERATION) == operation
-        and mark not in present
-        and (tool is None or present.get(names.TOOL_NAME) == tool)
-    )
+    if mark in present:
+        return False
+    if tool is not None and names.OPERATION not in present:
+        return bool(getattr(span, "name", "") == f"{operation} {tool}")
+    return present.get(names.OPERATION) == operation and (tool is None or present.get(names.TOOL_NAME) == tool)
 
 
 def begun(tracer: Tracer, name: str, context: Context | None, attributes: Mapping[str, Value]) -> Span:

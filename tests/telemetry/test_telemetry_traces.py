@@ -679,6 +679,16 @@ class TestTheFrameworksOwnSpans:
         assert recorder.attributes("execute_tool lookup_order")["guardrail.call.number"] == 2
         assert recorder.parent("execute_tool lookup_order") == "tool"
 
+    def test_a_span_that_says_by_its_name_alone_that_it_is_the_call_is_that_call(self, recorder: Recorder) -> None:
+        run = open_run(recorder)
+        token = run.attach()
+        with recorder.tracers.get_tracer("framework").start_as_current_span("execute_tool lookup_order"):
+            run.open_call("lookup_order", "read", 1).close("ok", "allow", executed=True)
+            run.open_call("note_order", "write", 2).close("ok", "allow", executed=True)
+        run.detach(token)
+        assert recorder.attributes("execute_tool lookup_order")["guardrail.call.number"] == 1
+        assert recorder.parent("execute_tool note_order") == "execute_tool lookup_order"
+
     @pytest.mark.parametrize(
         "attributes",
         [

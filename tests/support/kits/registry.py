@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from importlib import import_module
 
 from support.kits.stage import Kit
@@ -21,6 +22,8 @@ FRAMEWORKS: dict[str, str] = {
     "fastmcp": "fastmcp",
     "mcp": "mcp",
     "pydantic_ai": "pydantic_ai",
+    "google_adk": "google.adk",
+    "strands": "strands",
 }
 """The modules of kits, each with the package that must be there for it."""
 
@@ -31,6 +34,8 @@ WANTED = tuple(filter(None, os.environ.get("GUARDRAIL_FRAMEWORKS", "").split(","
 def kits() -> list[Kit]:
     """The kits of the wanted frameworks. Raises `ImportError` where one is not there."""
     found: list[Kit] = []
-    for name in WANTED:
-        found += import_module(f"support.kits.{name}").KITS
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # frameworks warn of their own doings, some while they are imported
+        for name in WANTED:
+            found += import_module(f"support.kits.{name}").KITS
     return found

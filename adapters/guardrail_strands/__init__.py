@@ -1,0 +1,5 @@
+"""Strands Agents: `GuardrailPlugin` for an agent."""
+
+from guardrail_strands.plugin import GuardrailPlugin
+
+__all__ = ["GuardrailPlugin"]
