@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from anthropic.lib.tools import ToolError
 from anthropic.types.beta import BetaToolUseBlock
@@ -40,10 +40,10 @@ _METHODS = ("_run_tool", "_run_toolset_member", "_handle_request")
 
 
 def _method(runner: object, name: str) -> Callable[..., Any]:
-    method = getattr(runner, name, None)
+    method = getattr(type(runner), name, None)  # that of its class: a runner is not guarded twice
     if method is None:
         raise GuardrailError(f"{type(runner).__name__} is no tool runner of anthropic 2 or newer: it has no {name}")
-    return cast("Callable[..., Any]", method)
+    return partial(method, runner)
 
 
 class _Calls(Adapter[BetaToolUseBlock]):
@@ -74,7 +74,10 @@ def _tool(calls: _Calls, run: Callable[..., Any], tool: Any, block: BetaToolUseB
         except ValueError as error:
             return _misfit(tool, error)
 
-    return run(SimpleNamespace(name=tool.name, call=lambda _: _given(calls.call(block, execute))), block)
+    def call(_: object) -> object:
+        return _given(calls.call(block, execute))
+
+    return run(SimpleNamespace(name=tool.name, call=call), block)
 
 
 async def _atool(calls: _Calls, run: Callable[..., Any], tool: Any, block: BetaToolUseBlock) -> Any:

@@ -111,7 +111,7 @@ Invoke = Callable[[Any, str], Awaitable[Any]]
 _OWN = "_invoke_tool_impl"
 """Where an invoker that the SDK makes keeps the tool's own; it has no public hook between the two."""
 
-_GUARDED = "__guardrail_tool__"
+_GUARDED = "__guardrail_openai_agents__"
 """Where what is guarded keeps by what it is, and what it guards: a tool is not guarded twice."""
 
 _heard: ContextVar[list[object]] = ContextVar("guardrail.openai_agents.heard")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast
 from guardrail.calls import ToolCall, Unmade
 from guardrail.errors import GuardrailError, RunHalted, RunNotOpen
 from guardrail.run.adapter import Adapter, Runs
-from guardrail.run.wrapping import completed
+from guardrail.run.wrapping import bare, completed
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Batches(Adapter[Asked]):
 
     def __init__(self, runs: Runs, tools: Mapping[str, Callable[..., Any]], content: Callable[[Any], Any]) -> None:
         super().__init__(runs)
-        self._tools = dict(tools)
+        self._tools = {name: bare(tool) for name, tool in tools.items()}
         self._defaults = {name: completed(tool, {}) for name, tool in tools.items()}
         self._content = content
 
@@ -82,7 +82,7 @@ class Batches(Adapter[Asked]):
                 answer(result)
 
     @contextmanager
-    def _answered(self, batch: Sequence[Asked], tell: Tell) -> Iterator[Callable[[object], None]]:
+    def _answered(self, batch: Sequence[Asked], tell: Tell) -> Generator[Callable[[object], None]]:
         """Tell of one call after another; when something ends the batch early, of those that are left, too.
 
         A caller who goes on all the same then has a conversation that the API takes: each call in it has a result.

@@ -24,12 +24,17 @@ def name_of(tool: Callable[..., Any]) -> str:
     return name if isinstance(name, str) else type(tool).__name__
 
 
+def bare(tool: F) -> F:
+    """The tool itself, where it is guarded already: it is not guarded twice."""
+    return cast("F", getattr(tool, _TOOL, tool))
+
+
 def wrap(tool: F, run: Finder, name: str | None = None) -> F:
     """A guarded function in the place of `tool`: same name, doc and signature, same kind (sync, async, stream).
 
     `run` finds the run that a call belongs to, at each call.
     """
-    tool = cast("F", getattr(tool, _TOOL, tool))  # a tool that is guarded already is not guarded twice
+    tool = bare(tool)
     if not callable(tool):
         given = type(cast("object", tool)).__name__
         raise TypeError(f"{given} is no tool: give functions one by one, wrap(*tools), or a mapping of them by name")

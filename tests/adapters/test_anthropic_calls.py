@@ -95,6 +95,7 @@ def test_a_tool_that_the_runner_is_given_on_the_way_is_guarded(guard: Guard) -> 
     script = Script([CANCEL], [NOTE], "Done.")
     with pytest.raises(RunStopped), guard.run() as run, client(script) as api:
         runner = guarded_runner(guard, api.beta.messages.tool_runner(**MODEL, messages=TASK, tools=[cancel_order]))
+        assert guarded_runner(guard, runner) is runner  # and is not guarded twice
         for number, _ in enumerate(runner):
             if number == 0:
                 runner.add_tools(note_order)

@@ -241,17 +241,27 @@ async def test_a_run_that_waits_for_an_approval_is_guarded_when_it_goes_on(guard
     assert [outcome for _, _, outcome in outcomes(guard, run.id)] == ["rejected", "refused"]
 
 
-async def test_a_session_outlives_a_stop_and_the_run_stays_stopped(guard: Guard, shop: Shop, tmp_path: Path) -> None:
+async def streamed(made: Agent[Any], text: str, **options: Any) -> Any:
+    result = Runner.run_streamed(made, text, **options)
+    async for _ in result.stream_events():
+        pass
+    return result
+
+
+@pytest.mark.parametrize("play", [Runner.run, streamed], ids=["run", "streamed"])
+async def test_a_session_outlives_a_stop_and_the_run_stays_stopped(
+    guard: Guard, shop: Shop, tmp_path: Path, play: Callable[..., Any]
+) -> None:
     session = SQLiteSession("thread", tmp_path / "session.db")
     model = Scripted(Script([CANCEL], [LOOK, NOTE], [LOOK], "Done."))
     made = guarded(guard, agent(model=model, tools=shop.tools))
     for requests in (2, 2):
         with pytest.raises(RunStopped):
             async with guard.run(id="ticket-1"):
-                await Runner.run(made, "Do it.", session=session, run_config=config())
+                await play(made, "Do it.", session=session, run_config=config())
         assert model.script.requests == requests
     async with guard.run():
-        result = await Runner.run(made, "Look at it.", session=session, run_config=config())
+        result = await play(made, "Look at it.", session=session, run_config=config())
     assert result.final_output == "Done."
     items: list[Any] = [*await session.get_items()]
     session.close()

@@ -157,3 +157,9 @@ def test_arguments_and_results_are_written_as_json() -> None:
     assert arguments('{"order_id":') == '{"order_id":'
     assert as_text("as it is") == "as it is"
     assert as_text({"amount": Decimal("19.90")}) == '{"amount": "19.90"}'
+
+
+def test_a_tool_that_is_guarded_already_is_not_guarded_twice(guard: Guard, shop: Shop, told: Told) -> None:
+    with guard.run() as run:
+        Batches(guard, {"lookup_order": guard.tool(shop.lookup_order)}, as_text).make([LOOK], told)
+    assert run.calls == 1
