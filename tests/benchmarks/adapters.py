@@ -52,8 +52,9 @@ def main() -> None:
     """Measure every kit of this environment in its first mode and, if it has one, its first asynchronous mode."""
     with tempfile.TemporaryDirectory() as folder:
         for kit in kits():
-            for mode in [mode for mode in MODES if mode in kit.modes]:
-                _measure(kit, mode, Path(folder) / kit.name / mode)
+            for mode in MODES:
+                if mode in kit.modes:
+                    _measure(kit, mode, Path(folder) / kit.name / mode)
 
 
 def _measure(kit: Kit, mode: Mode, folder: Path) -> None:
