@@ -80,7 +80,7 @@ class _Guarded:
         if name == "handoff":  # a reserved name: it changes which agent goes on, and nothing else
             return await execute()  # type: ignore[no-any-return]
         asked = _asked.get()
-        call = _Call(name, tool_input, asked and asked.tool_id)
+        call = _Call(name, tool_input, None if asked is None else asked.tool_id)
         try:
             with _ended():
                 await self._guardrail.acall(call, partial(_made, call, tool, execute))

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = CHECKOUT / "docs" / "frameworks.md"
+PAGES = CHECKOUT / "docs" / "frameworks"
 Results: TypeAlias = Mapping[str, Mapping[str, str]]
 """What each test of each kit came to: `passed`, or `limit: ` and the reason."""
 
@@ -21,7 +22,10 @@ HEAD = """# Frameworks
 
 Each adapter passes one contract suite, played with the real framework, a scripted model and real tools. This table is
 written by the suite (`nox`, then `python tests/adapters/table.py`); CI fails when it is not what was found. A limit is
-the framework's own: the test must fail there, so that we learn when it is lifted.
+the framework's own: the test must fail there, so that we learn when it is lifted. Each has a page:
+PAGES.
+
+AutoGen is not here: any stop makes it hang, and it is only maintained.
 
 | framework | tests passed | limits |
 | --- | --- | --- |
@@ -38,7 +42,8 @@ def page(found: Results) -> str:
         passed = sum(outcome == "passed" for outcome in found[kit].values())
         rows.append(f"| {kit} | {passed} of {len(found[kit])} | {', '.join(marks) or 'none'} |")
     listed = "\n".join(f"{number}. {note}" for number, note in enumerate(notes, 1))
-    return HEAD + "\n".join(rows) + (f"\n\n## Limits\n\n{listed}" if notes else "") + "\n"
+    pages = ", ".join(f"[{file.stem}](frameworks/{file.name})" for file in sorted(PAGES.glob("*.md")))
+    return HEAD.replace("PAGES", pages) + "\n".join(rows) + (f"\n\n## Limits\n\n{listed}" if notes else "") + "\n"
 
 
 def _limits(tests: Mapping[str, str]) -> Iterator[str]:

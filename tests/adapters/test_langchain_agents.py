@@ -1,0 +1,50 @@
+"""What only LangChain and LangGraph have: graphs of one's own, and the code of their page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("langchain", reason="langchain is not in this environment")
+
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages.tool import tool_call
+from langchain_core.tools import StructuredTool
+from langgraph.graph import END, START, MessagesState, StateGraph
+
+from guardrail import RunStopped
+from guardrail_langchain import guarded_node
+from support.kits.langchain import LangChain, Scripted
+from support.kits.pages import LOOK, REFUND, run_page, shop_of_the_page
+from support.kits.stage import Script
+from support.kits.theatre import Theatre
+
+
+@pytest.mark.parametrize("handled", [False, True], ids=["errors are raised", "errors become messages"])
+def test_a_node_in_a_graph_of_ones_own_is_guarded(tmp_path: Path, *, handled: bool) -> None:
+    with Theatre(LangChain(), "sync", tmp_path) as theatre:
+        tools = theatre.tools()
+        guard = theatre.guard(tools)
+        functions = tools.functions(asynchronous=False)
+        node = guarded_node(guard, [*map(StructuredTool.from_function, functions)], handle_tool_errors=handled)
+        graph = StateGraph(MessagesState).add_node("tools", node).add_edge(START, "tools").add_edge("tools", END)
+        asked = [tool_call(name=name, args={"order_id": 17}, id=name) for name in ("lookup_order", "cancel_order")]
+        note = tool_call(name="note_order", args={"order_id": 17, "note": "done"}, id="note")
+        agent = graph.compile()
+        with pytest.raises(RunStopped) as caught, guard.run():
+            *_, last = agent.invoke({"messages": [AIMessage("", tool_calls=asked)]})["messages"]
+            assert isinstance(last, ToolMessage)
+            agent.invoke({"messages": [AIMessage("", tool_calls=[note])]})
+    assert caught.value.stop.reason == "write_under_hold"
+    assert tools.begun == ["lookup_order", "cancel_order"]
+
+
+def test_the_code_of_the_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shop = shop_of_the_page(tmp_path)
+    model = Scripted(script=Script([LOOK], [REFUND], "Refunded."))
+    run_page("langchain", model=model, lookup_order=shop.lookup_order, refund_order=shop.refund_order)
+    assert capsys.readouterr().out == "verified\n"
