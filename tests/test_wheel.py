@@ -71,9 +71,13 @@ def test_the_wheel_is_the_same_from_the_checkout_and_from_the_sdist(tmp_path: Pa
     assert sorted(contents(from_checkout)) == sorted(contents(from_sdist))
 
 
-def test_the_wheel_holds_the_library_and_its_policies_and_nothing_else(tmp_path: Path) -> None:
+def test_the_wheel_holds_the_library_its_adapters_and_its_policies_and_nothing_else(tmp_path: Path) -> None:
     names = list(contents(built(CHECKOUT, "wheel", tmp_path / "wheel")))
-    assert {name.partition("/")[0] for name in names} == {"guardrail", "guardrail_runtime-0.1.0.dist-info"}
+    adapters = {folder.name for folder in (CHECKOUT / "adapters").glob("guardrail_*")}
+    assert len(adapters) > 1
+    expected = {"guardrail", "guardrail_runtime-0.1.0.dist-info", *adapters}
+    assert {name.partition("/")[0] for name in names} == expected
+    assert {f"{adapter}/py.typed" for adapter in adapters} <= set(names)
     assert {"guardrail/py.typed", "guardrail/policies/balanced.yaml"} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
