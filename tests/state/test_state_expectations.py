@@ -378,7 +378,7 @@ def test_what_depends_on_a_row_that_is_not_there_cannot_be_checked_and_hides_not
     found = verified(named(), bank([], (5, "100.00", None)), bank([], (5, "90.00", 1)), inputs=INPUTS, lets=DUE)
     assert told(found.findings) == snapshot(
         [
-            "check_error: shop.accounts: refund_id cannot be checked: no row was found for $refund",
+            "check_error: shop.accounts: refund_id cannot be checked: no row is known to be $refund",
             "wrong_value: shop.accounts id=5: balance is 90.00, expected 80.10",
             "missing_change: shop.refunds: no row with order_id=17, amount=19.90 was inserted",
         ]

@@ -29,7 +29,9 @@ ONE = ask("SELECT 1 AS one")
 PID = unproved("SELECT pg_backend_pid()")
 ENDLESS = ask("WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n FROM r) SELECT count(*) FROM r")
 SLOW = "it took longer than the store's timeout; narrow the question, or raise the timeout"
-LOCKED = "another's lock on it was held for longer than the store's timeout"
+LOCKED = (
+    "another's lock on it was held for longer than a look can wait, which is a part of the timeout: raise the timeout"
+)
 
 
 @pytest.fixture
