@@ -96,6 +96,16 @@ class Message:
         return mapping(self.body.get("result"))
 
     @property
+    def failure(self) -> str:
+        """What an answer says went wrong: the text of an error, or of a failed result; "" where all went well."""
+        if "error" in self.body:
+            return str(mapping(self.body["error"]).get("message") or "")
+        content = self.result.get("content")
+        if self.result.get("isError") is not True or not isinstance(content, list) or not content:
+            return ""
+        return str(mapping(cast("list[object]", content)[0]).get("text") or "")
+
+    @property
     def error(self) -> TurnedDown | ServerError | None:
         """The error of an answer as an exception, by what its code says of the call."""
         error = self.body.get("error")

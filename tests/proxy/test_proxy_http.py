@@ -294,6 +294,20 @@ def test_a_client_that_has_gone_leaves_a_call_that_is_still_known(place: Place, 
     assert [call.outcome.outcome for call in run.calls if call.outcome] in (["ok"], ["in_doubt"])
 
 
+def test_no_answer_waits_for_a_delayed_acknowledgement(place: Place) -> None:
+    _, url = place.listen()
+    client = Client(url).begin()
+    sent = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "say", "arguments": {"word": "x"}}}
+    accept = {"accept": "application/json, text/event-stream"}
+    took: list[float] = []
+    with httpx.Client(headers={**accept, **client.headers}, timeout=PATIENCE) as http:
+        for _ in range(40):
+            begun = time.perf_counter()
+            assert text(answer_in(http.post(url, json=sent))["result"]) == "x"
+            took.append(time.perf_counter() - begun)
+    assert sorted(took)[10] < 0.035  # the acknowledgement would come after 40 ms
+
+
 async def test_eight_clients_with_their_own_sessions_lose_nothing(place: Place, runs: Runs) -> None:
     peer, url = place.listen()
     clients = [Client(url).begin() for _ in range(8)]

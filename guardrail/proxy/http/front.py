@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from guardrail.proxy import traces
 from guardrail.proxy.exchange import ServerAway, ServerLost
 from guardrail.proxy.http.access import Access, credential
 from guardrail.proxy.http.relay import HttpRefused, Relay
@@ -140,8 +141,8 @@ class Front:
         """A call: answered at once in JSON, or by a stream where the server has something to say before."""
         if request.headers.get(SESSION) is not None and session.is_taken(message):
             raise Malformed(INVALID_REQUEST, f"the id {message.key} is that of a request under way: use another")
-        relay = Relay(lambda raw: self._ask(request, raw), self._longest)
-        exchange = relay.exchange = session.call(message, relay.send)
+        relay = Relay(lambda raw: self._ask(request, raw, traces.current()), self._longest)
+        exchange = relay.exchange = session.call(message, relay.send, request.headers)
         gone = asyncio.create_task(_gone(request))
         try:
             awaited: tuple[asyncio.Future[Any], ...] = (exchange.said, relay.streaming, gone)
@@ -196,11 +197,15 @@ class Front:
 
     # The server.
 
-    async def _ask(self, request: Request, raw: bytes) -> httpx.Response:
-        """The server's response to a request, its body not yet read. Raises `ServerAway` and `ServerLost`."""
+    async def _ask(self, request: Request, raw: bytes, trace: Mapping[str, str] = {}) -> httpx.Response:
+        """The server's response to a request, its body not yet read. Raises `ServerAway` and `ServerLost`.
+
+        `trace` is the guard's, which the server gets to know in the place of the client's.
+        """
         hidden = HOP if self._access.token is None else HOP | {"authorization"}
+        hidden = hidden | traces.FIELDS if trace else hidden
         headers = {name: value for name, value in request.headers.items() if name not in hidden}
-        headers |= {"accept-encoding": "identity", **self._headers}
+        headers |= {"accept-encoding": "identity", **trace, **self._headers}
         query = f"?{request.url.query}" if request.url.query else ""
         asked = self._http.build_request(request.method, self._url + query, headers=headers, content=raw or None)
         try:
