@@ -26,7 +26,8 @@ def mcp(
     ] = None,
     url: Annotated[str | None, typer.Option("--url", help="The server's URL, over streamable HTTP.")] = None,
     listen: Annotated[
-        str | None, typer.Option("--listen", metavar="HOST:PORT", help="With --url: where clients find the proxy.")
+        str | None,
+        typer.Option("--listen", metavar="HOST:PORT", help="Offer the server over HTTP here; needed with --url."),
     ] = None,
     server: Annotated[
         str | None,
@@ -52,12 +53,13 @@ def mcp(
 
     Put it before the server's command in the client's configuration,
     or before the server's URL. stdout carries the protocol, stderr the log.
+    With --listen, a command is started once for each session.
     Exit codes: 0 the client has gone, 1 the server ended by itself.
     """
     if bool(command) == (url is not None):
         raise Misuse("give a server: a command behind --, or a --url, one of them")
-    if (url is None) != (listen is None):
-        raise Misuse("--url and --listen go together: the server's place, and the place where clients find it")
+    if url is not None and listen is None:
+        raise Misuse("--url needs --listen HOST:PORT: the place where clients find the proxy")
     from guardrail.run.guard import Guard
 
     file = configuration_file(config)
@@ -66,11 +68,10 @@ def mcp(
     with Guard.load(file) as guard:
         name, declared = _declared(guard.configuration, server)
         runs = _runs(guard, idle, task, input or [])
-        if command:
+        if command and listen is None:
             raise typer.Exit(asyncio.run(_over_pipes(guard, runs, command, declared.env, name)))
-        assert url is not None
         assert listen is not None
-        asyncio.run(_over_http(runs, url, listen, name, declared.headers, token, origin or []))
+        asyncio.run(_over_http(runs, command or url or "", listen, name, declared, token, origin or []))
 
 
 def _runs(guard: Guard, idle: str, task: str | None, inputs: list[str]) -> Runs:
@@ -119,13 +120,13 @@ async def _over_pipes(guard: Guard, runs: Runs, command: list[str], env: Mapping
 
 
 async def _over_http(
-    runs: Runs, url: str, listen: str, name: str, headers: Mapping[str, str], token: str | None, origins: list[str]
+    runs: Runs, place: str | list[str], listen: str, name: str, server: Server, token: str | None, origins: list[str]
 ) -> None:
     try:
         from guardrail.proxy.http.listening import serve
     except ModuleNotFoundError as error:
         raise Misuse(f"{error.name} is missing: pip install 'guardrail-runtime[mcp]'") from error
-    await serve(runs, url, listen, name=name, headers=headers, token=token, origins=origins)
+    await serve(runs, place, listen, name=name, env=server.env, headers=server.headers, token=token, origins=origins)
 
 
 def _log_to_stderr() -> None:

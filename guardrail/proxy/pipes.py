@@ -9,7 +9,7 @@ from typing import Final
 
 from guardrail.proxy.exchange import Exchange, ServerLost
 from guardrail.proxy.lines import Input, Output, lines
-from guardrail.proxy.messages import INVALID_REQUEST, Malformed, Message, failure, read, read_strictly
+from guardrail.proxy.messages import INVALID_REQUEST, Malformed, Message, failure, read_strictly
 from guardrail.proxy.runs import Runs
 from guardrail.proxy.server import Server
 from guardrail.proxy.session import Session, with_meta
@@ -43,16 +43,10 @@ class Pipes:
 
     async def from_server(self) -> None:
         """Take what the server says until it has ended."""
-        async for line in self._server.lines(self._longest):
-            if line is None:
+        async for message in self._server.messages(self._longest):
+            if message is None:
                 await self.lose(f"the server's answer had more than {self._longest:,} bytes")
-                continue
-            try:
-                found = read(line)
-            except Malformed as error:
-                self._log.warning("guardrail.server_line_dropped", why=str(error), bytes=len(line))
-                continue
-            for message in found if isinstance(found, list) else [found]:
+            else:
                 await self._said(message)
 
     async def lose(self, why: str) -> None:

@@ -12,6 +12,8 @@ from typing import Final
 
 from guardrail.errors import GuardrailError
 from guardrail.proxy.lines import CHUNK, lines
+from guardrail.proxy.messages import Malformed, Message, read
+from guardrail.telemetry.logs import get_logger
 
 NEEDED: Final = (
     *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "TMPDIR", "LANG", "LC_ALL", "TZ"),
@@ -53,6 +55,20 @@ class Server:
     def lines(self, longest: int) -> AsyncIterator[bytes | None]:
         """What it says, line by line, until it ends; None for a line that is too long."""
         return lines(lambda: self._output.read(CHUNK), longest)
+
+    async def messages(self, longest: int) -> AsyncIterator[Message | None]:
+        """What it says, message by message, until it ends; None for one that is too long. All else is dropped."""
+        async for line in self.lines(longest):
+            if line is None:
+                yield None
+                continue
+            try:
+                found = read(line)
+            except Malformed as error:
+                get_logger().warning("guardrail.server_line_dropped", why=str(error), bytes=len(line))
+                continue
+            for message in found if isinstance(found, list) else [found]:
+                yield message
 
     async def line(self, text: bytes) -> None:
         """Say something to it; raises OSError when it does not read any more."""

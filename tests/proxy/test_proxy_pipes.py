@@ -235,7 +235,7 @@ def test_a_server_that_does_not_end_by_itself_is_made_to(project: Project) -> No
     [
         (["--", "/no/such/server"], 2, "/no/such/server: No such file"),
         ([], 2, "give a server"),
-        (["--url", "http://127.0.0.1:1"], 2, "go together"),
+        (["--url", "http://127.0.0.1:1"], 2, "--url needs --listen"),
         (["--task", "nothing", "--", "cat"], 2, "no such task"),
         (["--idle", "soon", "--", "cat"], 2, "--idle"),
         (["--server", "other", "--", "cat"], 2, "no such server"),

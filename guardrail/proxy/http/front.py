@@ -45,10 +45,21 @@ CONNECTING: Final = 10.0
 
 
 class Front:
-    """What clients talk to. `headers` are sent to the server with every request; they win over a client's."""
+    """What clients talk to. `headers` are sent to the server with every request; they win over a client's.
+
+    `transport` is the way to the server, where it is not HTTP over the network.
+    """
 
     def __init__(
-        self, runs: Runs, url: str, access: Access, *, name: str, headers: Mapping[str, str], longest: int = LONGEST
+        self,
+        runs: Runs,
+        url: str,
+        access: Access,
+        *,
+        name: str,
+        headers: Mapping[str, str],
+        transport: httpx.AsyncBaseTransport | None = None,
+        longest: int = LONGEST,
     ) -> None:
         self._runs = runs
         self._url = url
@@ -62,6 +73,7 @@ class Front:
             timeout=httpx.Timeout(None, connect=CONNECTING),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
             trust_env=False,
+            transport=transport,
         )
         path = urlsplit(url).path or "/"
         self.app = Starlette(routes=[Route(path, self._serve, methods=["GET", "POST", "DELETE"])])
