@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -54,7 +54,10 @@ def mcp(
     Put it before the server's command in the client's configuration,
     or before the server's URL. stdout carries the protocol, stderr the log.
     With --listen, a command is started once for each session.
-    Exit codes: 0 the client has gone, 1 the server ended by itself.
+    A first SIGTERM or Ctrl-C ends the sessions and judges their runs,
+    a second one waits for no judgement any more.
+    Exit codes: 0 the client has gone or a signal came,
+    1 the server ended by itself, 130 a second signal came.
     """
     if bool(command) == (url is not None):
         raise Misuse("give a server: a command behind --, or a --url, one of them")
@@ -68,10 +71,11 @@ def mcp(
     with Guard.load(file) as guard:
         name, declared = _declared(guard.configuration, server)
         runs = _runs(guard, idle, task, input or [])
-        if command and listen is None:
-            raise typer.Exit(asyncio.run(_over_pipes(guard, runs, command, declared.env, name)))
-        assert listen is not None
-        asyncio.run(_over_http(runs, command or url or "", listen, name, declared, token, origin or []))
+        if listen is None:
+            serving = _over_pipes(guard, runs, command or [], declared.env, name)
+        else:
+            serving = _over_http(runs, command or url or "", listen, name, declared, token, origin or [])
+        raise typer.Exit(asyncio.run(_closing(guard, serving)))
 
 
 def _runs(guard: Guard, idle: str, task: str | None, inputs: list[str]) -> Runs:
@@ -109,6 +113,20 @@ def _declared(configuration: Configuration, name: str | None) -> tuple[str, Serv
     return name, servers[name]
 
 
+async def _closing(guard: Guard, serving: Coroutine[object, object, Exit]) -> Exit:
+    """Serve, and close the guard while signals are still heard: none of them is to end that in the middle."""
+    from guardrail.proxy.signals import GaveUp
+    from guardrail.telemetry.logs import get_logger
+
+    try:
+        return await serving
+    except GaveUp:
+        get_logger().warning("guardrail.gave_up", why="told to end twice: what was not judged yet will not be")
+        return Exit.CUT_SHORT
+    finally:
+        guard.close()
+
+
 async def _over_pipes(guard: Guard, runs: Runs, command: list[str], env: Mapping[str, str], name: str) -> Exit:
     from guardrail.declare.durations import seconds
     from guardrail.proxy.messages import LONGEST
@@ -121,12 +139,13 @@ async def _over_pipes(guard: Guard, runs: Runs, command: list[str], env: Mapping
 
 async def _over_http(
     runs: Runs, place: str | list[str], listen: str, name: str, server: Server, token: str | None, origins: list[str]
-) -> None:
+) -> Exit:
     try:
         from guardrail.proxy.http.listening import serve
     except ModuleNotFoundError as error:
         raise Misuse(f"{error.name} is missing: pip install 'guardrail-runtime[mcp]'") from error
     await serve(runs, place, listen, name=name, env=server.env, headers=server.headers, token=token, origins=origins)
+    return Exit.GOOD
 
 
 def _log_to_stderr() -> None:

@@ -13,7 +13,7 @@ from guardrail.proxy.messages import INVALID_REQUEST, Malformed, Message, failur
 from guardrail.proxy.runs import Runs
 from guardrail.proxy.server import Server
 from guardrail.proxy.session import Session, with_meta
-from guardrail.proxy.signals import told_to_end
+from guardrail.proxy.signals import GaveUp, Signals
 from guardrail.proxy.words import Words, passed_on
 from guardrail.telemetry.logs import get_logger
 
@@ -135,27 +135,36 @@ async def relay(
     """Relay between this process's client and a server until one of them ends, or a signal comes.
 
     `name` is the server's in the configuration. Returns the code with which the server ended by itself, None if it was
-    not the first to end. Raises `GuardrailError` where the server cannot be started.
+    not the first to end. Raises `GuardrailError` where the server cannot be started, and `GaveUp`.
     """
     server = await Server.start(command, env)
     session = Session(runs, NAME, NAME, name)
     pipes = Pipes(session, (Input(0), Output(1)), server, longest)
     client, said = (asyncio.create_task(part) for part in (_quietly(pipes.from_client()), pipes.from_server()))
-    told = told_to_end(runs.abort)
-    try:
-        first, _ = await asyncio.wait({client, said, told}, return_when=asyncio.FIRST_COMPLETED)
-        by_itself = said in first
+    signals = Signals()
+
+    async def ended() -> int | None:
+        by_itself = said.done()
         if by_itself:
             await _quietly(pipes.lose("the server has ended"))
-        if told not in first:
-            await asyncio.wait({asyncio.create_task(session.quiet(drain)), told}, return_when=asyncio.FIRST_COMPLETED)
+        quiet = asyncio.create_task(session.quiet(drain))
+        await asyncio.wait({quiet, signals.end}, return_when=asyncio.FIRST_COMPLETED)
         server.hang_up()
         _, code = await asyncio.gather(_judged(session, runs), server.end())
         await pipes.settled()
         return code if by_itself else None
+
+    try:
+        await asyncio.wait({client, said, signals.end}, return_when=asyncio.FIRST_COMPLETED)
+        return await signals.wait(ended())
+    except GaveUp:
+        runs.abort()
+        server.kill()
+        await asyncio.gather(_judged(session, runs), server.end())
+        raise
     finally:
-        for task in (client, said, told):
-            task.cancel()
+        client.cancel()
+        said.cancel()
 
 
 async def _judged(session: Session, runs: Runs) -> None:

@@ -22,6 +22,8 @@ NEEDED: Final = (
 )
 """The variables that any process needs: all that a server gets without being given it."""
 
+_KILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
+
 PATIENCE: Final = 2.0
 """How many seconds a server has to end after its input was closed, and once more after it was told to."""
 
@@ -80,16 +82,20 @@ class Server:
         with contextlib.suppress(OSError):
             self._input.close()
 
+    def kill(self) -> None:
+        """End it at once, with all processes that it has started."""
+        self._signal(_KILL)
+
     async def end(self) -> int:
         """See that it ends: by itself, else told to, else killed, with all processes that it has started."""
         self.hang_up()
-        for told in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+        for told in (signal.SIGTERM, _KILL):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), PATIENCE)
                 break
             self._signal(told)
         code = await self._process.wait()
-        self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))  # what it has left behind
+        self.kill()  # what it has left behind
         return code
 
     def _signal(self, number: int) -> None:

@@ -17,7 +17,7 @@ from guardrail.proxy.http.front import Front
 from guardrail.proxy.http.processes import Processes
 from guardrail.proxy.messages import LONGEST
 from guardrail.proxy.runs import Runs
-from guardrail.proxy.signals import told_to_end
+from guardrail.proxy.signals import GaveUp, Signals
 from guardrail.telemetry.logs import get_logger
 
 _PIPED: Final = "http://localhost/mcp"
@@ -39,7 +39,7 @@ async def serve(
 
     `server` is the URL of one, which gets `headers`, or the command of one over pipes, whose processes get `env`.
     Raises `GuardrailError` for an address beyond this machine without a token, for a URL that is none, and for a
-    command that cannot be found.
+    command that cannot be found; and `GaveUp`.
     """
     url, transport = (server, None) if isinstance(server, str) else (_PIPED, _processes(server, env))
     host, port = address_of(listen)
@@ -56,12 +56,26 @@ async def serve(
     get_logger().info("guardrail.listening", host=host, port=listening.getsockname()[1])
     listener = _Listener(config)
     serving = asyncio.create_task(listener.serve([listening]))
-    try:
-        await asyncio.wait({serving, told_to_end(runs.abort)}, return_when=asyncio.FIRST_COMPLETED)
+    signals = Signals()
+
+    async def ended() -> None:
         listener.should_exit = True
-        await serving
-    finally:
-        await front.close()
+        try:
+            await asyncio.shield(serving)
+        finally:
+            await front.close()
+
+    try:
+        await asyncio.wait({serving, signals.end}, return_when=asyncio.FIRST_COMPLETED)
+        await signals.wait(ended())
+    except GaveUp:
+        listener.force_exit = True
+        runs.abort()
+        if transport is not None:
+            transport.kill()
+            await transport.aclose()
+        await asyncio.gather(serving, front.close())
+        raise
 
 
 def _processes(command: Sequence[str], env: Mapping[str, str]) -> Processes:

@@ -58,9 +58,12 @@ class Processes(httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """End all processes."""
-        ending = [process.end() for process in self._open.values()]
-        self._open.clear()
-        await asyncio.gather(*ending)
+        await asyncio.gather(*(process.end() for process in tuple(self._open.values())))
+
+    def kill(self) -> None:
+        """End all processes at once."""
+        for process in self._open.values():
+            process.kill()
 
     async def _begin(self, raw: bytes) -> httpx.Response:
         message = _message(raw) if raw else None
@@ -130,7 +133,11 @@ class _Process:
     async def end(self) -> None:
         """End the process, and with it what its client still waits for."""
         await self._server.end()
-        await self.reading
+        await asyncio.shield(self.reading)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._server.kill()
 
     async def _tell(self, message: Message) -> None:
         try:
