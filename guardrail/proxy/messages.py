@@ -146,6 +146,8 @@ def read_strictly(raw: bytes) -> Message:
         raise Malformed(INVALID_REQUEST, "this is neither a request, nor a notification, nor an answer", id)
     if message.method is not None and not isinstance(cast("object", message.method), str):
         raise Malformed(INVALID_REQUEST, "the method must be a text", id)
+    if message.method == "tools/call" and not message.is_request:  # which some servers carry out all the same
+        raise Malformed(INVALID_REQUEST, "a call wants an answer: give it an id")
     return message
 
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -104,11 +105,12 @@ class Place:
     project: Project
     stack: ExitStack
     port: int
+    path: str = "/mcp"
 
     def listen(self, *options: object, **environ: str) -> tuple[Peer, str]:
         """A started proxy, and its URL."""
         port = free_port()
-        url = f"http://127.0.0.1:{self.port}/mcp"
+        url = f"http://127.0.0.1:{self.port}{self.path}"
         command = [sys.executable, "-m", "guardrail", "mcp", "--url", url, "--listen", f"127.0.0.1:{port}", *options]
         peer = self.stack.enter_context(Peer(command, self.project.folder, SHOP_KEY="s3cret-key", **environ))
         until_it_listens(port, peer.process)
@@ -292,6 +294,29 @@ def test_a_client_that_has_gone_leaves_a_call_that_is_still_known(place: Place, 
     peer.ended()
     (run,) = runs()
     assert [call.outcome.outcome for call in run.calls if call.outcome] in (["ok"], ["in_doubt"])
+
+
+def test_a_cancellation_is_of_a_call_of_the_same_session(place: Place, runs: Runs) -> None:
+    peer, url = place.listen()
+    one, other = Client(url).begin(), Client(url).begin()
+    responses: list[httpx.Response] = []
+
+    def work(client: Client) -> None:
+        responses.append(client.post("tools/call", {"name": "note", "arguments": {"pause": 2}}, id="c"))
+
+    calling = [threading.Thread(target=work, args=(client,)) for client in (one, other)]
+    for call in calling:
+        call.start()
+    time.sleep(1)
+    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "c"}}
+    accept = {"accept": "application/json, text/event-stream"}
+    assert httpx.post(url, json=cancelled, headers={**accept, **one.headers}).status_code == 202
+    for call in calling:
+        call.join()
+    peer.process.send_signal(signal.SIGTERM)
+    peer.ended()
+    assert sorted(call.outcome.outcome for run in runs() for call in run.calls if call.outcome) == ["in_doubt", "ok"]
+    assert [answer_in(said)["id"] for said in responses if said.content.strip()] == ["c"]
 
 
 def test_no_answer_waits_for_a_delayed_acknowledgement(place: Place) -> None:

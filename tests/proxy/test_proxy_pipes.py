@@ -52,6 +52,7 @@ UNCLEAR = (
     (b'{"jsonrpc": "2.0", "id": 1.5, "method": "ping"}', -32600),
     (b'{"jsonrpc": "2.0", "id": null, "method": "tools/call", "params": {"name": "lookup_order"}}', -32600),
     (b'{"jsonrpc": "2.0", "id": 1, "method": ["tools/call"]}', -32600),
+    (b'{"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "refund_order"}}', -32600),
     (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": 5}}', -32602),
     (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "a", "arguments": []}}', -32602),
     (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}', -32602),

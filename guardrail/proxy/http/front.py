@@ -218,14 +218,18 @@ class Front:
         hidden = hidden | traces.FIELDS if trace else hidden
         headers = {name: value for name, value in request.headers.items() if name not in hidden}
         headers |= {"accept-encoding": "identity", **trace, **self._headers}
-        query = f"?{request.url.query}" if request.url.query else ""
-        asked = self._http.build_request(request.method, self._url + query, headers=headers, content=raw or None)
+        url = httpx.URL(self._url).copy_merge_params(query) if (query := request.url.query) else self._url
+        asked = self._http.build_request(request.method, url, headers=headers, content=raw or None)
         try:
             response = await self._http.send(asked, stream=True)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol) as error:
             raise ServerAway(f"the server cannot be reached: {error}") from error
         except httpx.HTTPError as error:
             raise ServerLost(f"the connection to the server broke: {error}") from error
+        if response.has_redirect_location:  # a client that followed it would talk to the server without a guard
+            await response.aclose()
+            kind = ServerAway if response.status_code in (307, 308) else ServerLost  # those want the same request again
+            raise kind(f"the server is somewhere else: give its place as --url: {response.headers['location']}")
         if response.status_code == 404 and (session := self._known(request)) is not None:
             self._sessions.pop(session.name, None)
             self._do(self._lost(session))
