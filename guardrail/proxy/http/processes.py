@@ -16,6 +16,7 @@ from guardrail.proxy.http.front import SESSION
 from guardrail.proxy.http.responses import EVENTS, JSON
 from guardrail.proxy.messages import INVALID_REQUEST, METHOD_NOT_FOUND, Message, failure, mapping, read
 from guardrail.proxy.server import Server
+from guardrail.telemetry.logs import get_logger
 
 MOST: Final = 100
 """How many processes run at once; one more takes the place of the one that was not used for the longest time."""
@@ -154,6 +155,8 @@ class _Process:
                 _, said = self._asked.pop(message.key, (None, None))
                 if said is not None:
                     said.put_nowait(message)
+                else:
+                    get_logger().warning("guardrail.answer_dropped", why="no request with this id is under way")
             else:
                 self._hear(message)
         self._lose()
