@@ -206,9 +206,13 @@ class Runs:
         known = await in_thread(partial(self._guard.ledger.load_run, run.id))
         doubtful = [call.tool for call in known.in_doubt] if isinstance(known, RunHistory) else []
         kind, log = run.verdict.kind, get_logger(run_id=run.id, task=run.task)
-        tell = log.warning if doubtful or kind in ("stopped", "silent_failure") else log.info
-        told = {"in_doubt": doubtful} if doubtful else {}
-        tell("guardrail.run_ended", verdict=kind, findings=len(run.verdict.findings), **told)
+        told = {"verdict": kind, "findings": len(run.verdict.findings)}
+        if doubtful:
+            log.warning("guardrail.run_ended", **told, in_doubt=doubtful)
+        elif kind in ("stopped", "silent_failure"):
+            log.warning("guardrail.run_ended", **told)
+        else:
+            log.info("guardrail.run_ended", **told)
         return run.verdict
 
     def _forget(self, key: Key, run: Run | None) -> None:
