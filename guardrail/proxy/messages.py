@@ -19,8 +19,11 @@ PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
 CONNECTION_LOST: Final = -32000
 """The code that the official clients use themselves when a server has gone."""
+
+GUARD_FAILED: Final = "the guard itself failed, and let nothing through; its log says why"
 
 _VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 _NOT_EXECUTED: Final = frozenset({PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS})

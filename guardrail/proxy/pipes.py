@@ -9,7 +9,16 @@ from typing import Final
 
 from guardrail.proxy.exchange import Exchange, ServerLost
 from guardrail.proxy.lines import Input, Output, lines
-from guardrail.proxy.messages import INVALID_REQUEST, Malformed, Message, failure, read_strictly
+from guardrail.proxy.messages import (
+    GUARD_FAILED,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    Id,
+    Malformed,
+    Message,
+    failure,
+    read_strictly,
+)
 from guardrail.proxy.runs import Runs
 from guardrail.proxy.server import Server
 from guardrail.proxy.session import Session, with_meta
@@ -36,18 +45,32 @@ class Pipes:
     async def from_client(self) -> None:
         """Take what the client says until it has no more to say."""
         async for line in lines(self._input.read, self._longest):
+            id: Id | None = None
             try:
-                await self._asked(self._read(line))
+                message = self._read(line)
+                id = message.id
+                await self._asked(message)
             except Malformed as error:
                 await self._output.line(failure(error.id, error.code, str(error)).raw)
+            except OSError:  # the client has gone
+                raise
+            except Exception as error:  # noqa: BLE001 - the guard's own failure: the message gets no further
+                self._log.error("guardrail.guard_error", error=type(error).__name__, why=str(error))
+                await self._output.line(failure(id, INTERNAL_ERROR, GUARD_FAILED).raw)
 
     async def from_server(self) -> None:
         """Take what the server says until it has ended."""
         async for message in self._server.messages(self._longest):
             if message is None:
                 await self.lose(f"the server's answer had more than {self._longest:,} bytes")
-            else:
+                continue
+            try:
                 await self._said(message)
+            except OSError:  # the client has gone
+                raise
+            except Exception as error:  # noqa: BLE001 - the guard's own failure
+                self._log.error("guardrail.guard_error", error=type(error).__name__, why=str(error))
+                await self.lose(GUARD_FAILED)
 
     async def lose(self, why: str) -> None:
         """Nothing that is under way will be answered by the server any more."""

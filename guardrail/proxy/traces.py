@@ -21,7 +21,8 @@ FIELDS: Final = frozenset(_FORM.fields)
 
 def told(message: Message, headers: Mapping[str, str]) -> Context:
     """The context of the span that a message was sent in: as it says itself, else as its headers do; else of none."""
-    found = _FORM.extract(message.meta, Context())
+    said = {name: value for name, value in message.meta.items() if name in FIELDS and isinstance(value, str)}
+    found = _FORM.extract(said, Context())
     return found if _is_traced(found) else _FORM.extract(headers, Context())
 
 

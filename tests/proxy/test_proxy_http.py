@@ -319,6 +319,16 @@ def test_a_cancellation_is_of_a_call_of_the_same_session(place: Place, runs: Run
     assert [answer_in(said)["id"] for said in responses if said.content.strip()] == ["c"]
 
 
+def test_the_end_of_the_proxy_ends_streams_without_a_word(place: Place) -> None:
+    peer, url = place.listen()
+    client = Client(url).begin()
+    with httpx.stream("GET", url, headers={"accept": "text/event-stream", **client.headers}, timeout=PATIENCE) as said:
+        assert said.status_code == 200
+        peer.process.send_signal(signal.SIGTERM)
+        assert peer.ended() == 0
+    assert b"Traceback" not in peer.log
+
+
 def test_no_answer_waits_for_a_delayed_acknowledgement(place: Place) -> None:
     _, url = place.listen()
     client = Client(url).begin()

@@ -87,11 +87,13 @@ def test_a_call_that_the_host_does_not_trace_is_below_its_run(
     traced: Peer, project: Project, receiver: Receiver
 ) -> None:
     traced.call("lookup_order", order_id=17)
-    traced.call("lookup_order", {"traceparent": "no such thing", "tracestate": "host=1"}, order_id=17)
+    unclear: tuple[object, ...] = ("no such thing", "", 5, True, [], {})
+    for traceparent in unclear:
+        traced.call("lookup_order", {"traceparent": traceparent, "tracestate": [traceparent]}, order_id=17)
     assert traced.close() == 0
     run = receiver.span("invoke_agent").item
     assert not run.parent_span_id
-    assert parents(receiver, LOOKUP) == [run.span_id.hex()] * 2
+    assert parents(receiver, LOOKUP) == [run.span_id.hex()] * 7
     assert list(map(without_flags, heard(project))) == [{"traceparent": told(span)} for span in named(receiver, LOOKUP)]
 
 

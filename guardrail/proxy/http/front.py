@@ -33,10 +33,21 @@ from guardrail.proxy.http.responses import (
     refusal,
     whole,
 )
-from guardrail.proxy.messages import INVALID_REQUEST, LONGEST, Malformed, Message, failure, read, read_strictly
+from guardrail.proxy.messages import (
+    GUARD_FAILED,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    LONGEST,
+    Malformed,
+    Message,
+    failure,
+    read,
+    read_strictly,
+)
 from guardrail.proxy.runs import Runs
 from guardrail.proxy.session import Session, with_meta
 from guardrail.proxy.words import Words, passed_on
+from guardrail.telemetry.logs import get_logger
 
 SESSION: Final = "mcp-session-id"
 MOST_SESSIONS: Final = 10_000
@@ -106,6 +117,9 @@ class Front:
             return refusal(502, failure(None, INVALID_REQUEST, str(error)))
         except ClientDisconnect:
             return Response(status_code=499)
+        except Exception as error:  # noqa: BLE001 - the guard's own failure: the request gets no further
+            get_logger().error("guardrail.guard_error", error=type(error).__name__, why=str(error))
+            return refusal(500, failure(None, INTERNAL_ERROR, GUARD_FAILED))
 
     # Requests.
 

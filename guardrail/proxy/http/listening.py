@@ -51,7 +51,13 @@ async def serve(
     listening = _bound(host, port)
     front = Front(runs, url, Access(local, token or None, origins), name=name, headers=headers, transport=transport)
     config = uvicorn.Config(
-        front.app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=2, lifespan="off"
+        front.app,
+        log_config=None,
+        log_level="critical",  # the guard tells of its failures itself, and a stream that ends with it is none
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=2,
+        lifespan="off",
     )
     get_logger().info("guardrail.listening", host=host, port=listening.getsockname()[1])
     listener = _Listener(config)
