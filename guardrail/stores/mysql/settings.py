@@ -47,12 +47,6 @@ def is_mariadb(connection: Connection) -> bool:
     return "mariadb" in _version(connection).lower()
 
 
-def has_json_normalize(connection: Connection) -> bool:
-    """Whether it leads to MariaDB since 10.7, which can write JSON in a normal form."""
-    release = _mariadb(_version(connection))
-    return release is not None and release >= (10, 7)
-
-
 def _version(connection: Connection) -> str:
     """What the server calls itself, such as `10.11.6-MariaDB` or `8.4.3`."""
     return str(cast("Any", connection).get_server_info())
