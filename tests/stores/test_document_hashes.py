@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -13,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from guardrail.pictures import Picture
+from guardrail.pictures import Picture, Unanswered
 from guardrail.state.comparison import Comparison
 from guardrail.stores.opening import open_store
 from guardrail.stores.store import Photograph, Store
@@ -203,3 +205,22 @@ def test_the_hash_tells_of_a_document_what_whole_rows_tell(
         for (old, one), (new, other), texts in zip(before, after, held, strict=True):
             told_by_its_text = kind == "postgres" and is_refused_by_jsonb(*texts)
             assert (one == other) == (old == new if told_by_its_text else same(old, new)), (kind, type_, *texts)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_picture_that_takes_too_long_says_what_to_do_and_holds_nobody_up(
+    kind: Kind, tmp_path: Path, postgres_folder: Path
+) -> None:
+    with opened(kind, tmp_path, postgres_folder) as database:
+        database.script("create table items (id {integer} primary key, document {document})")
+        database.execute("insert into items values (0, ?)", json.dumps([number / 7 for number in range(100)]))
+        for doubled in range(15):
+            database.execute(f"insert into items select id + {2**doubled}, document from items")
+        with closing(open_store("shop", database.url, 0.2)) as store:
+            [found] = store.look([Photograph("shop.items", "items", hashed=True)])
+        ended = time.monotonic()
+        database.execute("drop table items")
+        assert time.monotonic() - ended < 30
+    assert isinstance(found, Unanswered)
+    assert found.why.startswith("shop.items could not be looked at: it took longer than ")
+    assert "; narrow it with `where`, `ignore` long columns, JSON kept as text above all, or raise the" in found.why

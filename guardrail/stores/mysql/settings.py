@@ -82,6 +82,8 @@ def _wanted(connection: Connection, timeout: float) -> Mapping[str, object]:
         f"{transaction}_isolation": "REPEATABLE-READ",
         # Not only the transaction reads only: a CREATE or DROP ends it, and would be carried out behind it.
         f"{transaction}_read_only": 1,
+        # Of a connection that was cut off in the middle of an answer the server may hear nothing; it holds the tables.
+        "net_write_timeout": max(1, ceil(timeout)),
     }
     limit = timeout * SHARE
     if is_mariadb(connection):
