@@ -19,7 +19,7 @@ from guardrail.ledger.records import RunHistory
 from proxy.test_proxy_calls import is_final, text
 from proxy.test_proxy_http import Client, answer_in, free_port, until_it_listens
 from proxy.test_proxy_pipes import SMUGGLED, until
-from support.mcp_peers import SHOP_SERVER, Peer
+from support.mcp_peers import PATIENCE, SHOP_SERVER, Peer
 from support.project import Project
 
 Runs = Callable[[], list[RunHistory]]
@@ -80,6 +80,18 @@ def test_a_process_that_dies_fails_its_calls_and_ends_its_session_alone(
     assert one.post("ping").status_code == 404
     until(lambda: any(run.verdict is not None for run in runs()))
     assert not other.call("lookup_order", order_id=17)["isError"]
+
+
+def test_an_answer_beyond_the_limit_fails_its_call_alone(listening: tuple[Peer, str]) -> None:
+    _, url = listening
+    client = Client(url).begin()
+    error = client.call("long_answer", size=70_000_000)["error"]
+    assert error["code"] == -32000
+    assert "67,108,864 bytes" in error["message"]
+    assert not client.call("lookup_order", order_id=17)["isError"]
+    huge = httpx.post(url, content=b'{"x": "' + b"y" * 70_000_000 + b'"}', headers=client.headers, timeout=PATIENCE)
+    assert huge.status_code == 400
+    assert not client.call("lookup_order", order_id=17)["isError"]
 
 
 def test_what_the_server_says_before_its_answer_comes_before_it(listening: tuple[Peer, str]) -> None:

@@ -24,8 +24,10 @@ MOST: Final = 100
 _MOST_KEPT: Final = 1_000
 """How many messages are kept for a client that listens to none of its server's."""
 
-Said: TypeAlias = asyncio.Queue[Message | None]
-"""What a server says in one stream; None: it has gone, and will say no more."""
+_ENDED: Final = "it has ended"
+
+Said: TypeAlias = asyncio.Queue[Message | httpx.ReadError]
+"""What a server says in one stream, or why it will say no more there."""
 
 
 class Processes(httpx.AsyncBaseTransport):
@@ -145,12 +147,12 @@ class _Process:
             await self._server.line(message.raw)
         except OSError as error:
             self._asked.pop(message.key, None)
-            raise httpx.ReadError("the server does not read any more") from error
+            raise httpx.ReadError("it does not read any more") from error
 
     async def _read(self, longest: int) -> None:
         async for message in self._server.messages(longest):
             if message is None:
-                self._lose()
+                self._lose(f"its answer had more than {longest:,} bytes")
             elif message.is_answer:
                 _, said = self._asked.pop(message.key, (None, None))
                 if said is not None:
@@ -159,9 +161,9 @@ class _Process:
                     get_logger().warning("guardrail.answer_dropped", why="no request with this id is under way")
             else:
                 self._hear(message)
-        self._lose()
+        self._lose(_ENDED)
         if self._listening is not None:
-            self._listening.put_nowait(None)
+            self._listening.put_nowait(httpx.ReadError(_ENDED))
         await self._server.end()
 
     def _hear(self, message: Message) -> None:
@@ -179,15 +181,15 @@ class _Process:
         try:
             while self._kept:
                 yield event_of(self._kept.popleft()).raw
-            while (message := await said.get()) is not None:
+            while isinstance(message := await said.get(), Message):
                 yield event_of(message).raw
         finally:
             self._listening = None
 
-    def _lose(self) -> None:
+    def _lose(self, why: str) -> None:
         """What is under way will not be answered any more."""
         for _, said in self._asked.values():
-            said.put_nowait(None)
+            said.put_nowait(httpx.ReadError(why))
         self._asked.clear()
 
 
@@ -215,9 +217,9 @@ async def _events(first: Message, said: Said) -> AsyncGenerator[bytes]:
 
 async def _next(said: Said) -> Message:
     message = await said.get()
-    if message is None:
-        raise httpx.ReadError("the server has ended")
-    return message
+    if isinstance(message, Message):
+        return message
+    raise message
 
 
 def _stream(parts: AsyncGenerator[bytes]) -> httpx.Response:
