@@ -77,4 +77,6 @@ def constraints(session: nox.Session) -> None:
         beside.write_text("\n".join(BESIDE.get(environment, ())), "utf-8")
         options = ("--python-version", "3.11", "--no-header", "--no-annotate", "--upgrade", "--quiet")
         which = ("--resolution", RESOLUTIONS.get(environment, "highest"), "--constraints", str(beside))
-        session.run("uv", "pip", "compile", "pyproject.toml", *extras, "--group", "adapters", *options, *which, "-o", file)
+        session.run(
+            "uv", "pip", "compile", "pyproject.toml", *extras, "--group", "adapters", *options, *which, "-o", file
+        )
