@@ -19,6 +19,8 @@ CONSTRAINTS = Path("adapters/constraints")
 RESULTS = Path(".nox/results")
 ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "adk": ("google_adk", "strands"),
+    "lowest": ("anthropic", "langchain", "mcp", "openai"),
+    "lowest_agents": ("fastmcp", "openai_agents", "pydantic_ai"),
     "main": (
         "agent_framework",
         "anthropic",
@@ -36,6 +38,11 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     ),
 }
 """The frameworks by environment; google-adk and strands want an older opentelemetry."""
+
+RESOLUTIONS = {"lowest": "lowest-direct", "lowest_agents": "lowest-direct"}
+"""Where not the newest versions are wanted, but the oldest that the extras allow, of what they name themselves."""
+BESIDE = {"lowest": ("langgraph-prebuilt<1.0.9",), "lowest_agents": ("openai<2.27",)}
+"""What else must hold there: later ones claim to fit langgraph 1.0 and openai-agents 0.14, and do not."""
 
 
 def extra(framework: str) -> str:
@@ -55,7 +62,7 @@ def frameworks(session: nox.Session, environment: str) -> None:
     results = {} if session.posargs else {"GUARDRAIL_ADAPTER_RESULTS": str(RESULTS / f"{environment}.json")}
     env = {"GUARDRAIL_FRAMEWORKS": ",".join(wanted), **results}
     session.run("pytest", "tests/adapters", "--numprocesses", "auto", "--dist", "worksteal", *session.posargs, env=env)
-    if not session.posargs:
+    if not session.posargs and environment not in RESOLUTIONS:  # types are checked against what is newest
         packages = [f"adapters/guardrail_{name}" for name in wanted]
         session.run("mypy", *packages, *(f"tests/support/kits/{name}.py" for name in wanted))
 
@@ -66,5 +73,10 @@ def constraints(session: nox.Session) -> None:
     for environment, wanted in ENVIRONMENTS.items():
         extras = [part for name in wanted for part in ("--extra", extra(name))]
         file = str(CONSTRAINTS / f"{environment}.txt")
+        beside = Path(session.create_tmp()) / "beside.txt"
+        beside.write_text("\n".join(BESIDE.get(environment, ())), "utf-8")
         options = ("--python-version", "3.11", "--no-header", "--no-annotate", "--upgrade", "--quiet")
-        session.run("uv", "pip", "compile", "pyproject.toml", *extras, "--group", "adapters", *options, "-o", file)
+        which = ("--resolution", RESOLUTIONS.get(environment, "highest"), "--constraints", str(beside))
+        session.run(
+            "uv", "pip", "compile", "pyproject.toml", *extras, "--group", "adapters", *options, *which, "-o", file
+        )
