@@ -19,7 +19,7 @@ from support.kits.registry import kits
 from support.kits.stage import Kit, Mode, Scene, Script, Tools, asked
 from support.shop import Shop
 
-TURNS, ROUNDS, WARM = 30, 15, 2
+FEW, MANY, ROUNDS, WARM = 1, 9, 80, 5
 MODES: tuple[Mode, ...] = ("sync", "async")
 Way: TypeAlias = Literal["bare", "called", "adapted"]
 """Without a guard; with tools that are guarded by `run.wrap`; with the adapter."""
@@ -65,19 +65,19 @@ def _measure(kit: Kit, mode: Mode, folder: Path) -> None:
     with Guard(Configuration.model_validate(declared)) as guard:
         for round_ in range(ROUNDS + WARM):
             for way, times in took.items():
-                found = _play(kit, mode, tools, way, guard, folder)
+                few, many = (_play(kit, mode, tools, way, guard, folder, turns) for turns in (FEW, MANY))
                 if round_ >= WARM:
-                    times.append(found)
-    us = {way: statistics.median(times) / TURNS * 1e6 for way, times in took.items()}
-    added = statistics.median(a - c for a, c in zip(took["adapted"], took["called"], strict=True)) / TURNS * 1e6
+                    times.append((many - few) / (MANY - FEW) * 1e6)  # without what is done once for an agent
+    us = {way: statistics.median(times) for way, times in took.items()}
+    added = statistics.median(a - c for a, c in zip(took["adapted"], took["called"], strict=True))
     say(
         "adapter", framework=kit.name, mode=mode, added_us=added, bare_turn_us=us["bare"], run_call_turn_us=us["called"]
     )
 
 
-def _play(kit: Kit, mode: Mode, tools: Idle, way: Way, guard: Guard, folder: Path) -> float:
+def _play(kit: Kit, mode: Mode, tools: Idle, way: Way, guard: Guard, folder: Path, turns: int) -> float:
     """The CPU time of one scene, in seconds."""
-    script = Script(*[[asked("lookup_order", order_id=n)] for n in range(TURNS)], "Done.")
+    script = Script(*[[asked("lookup_order", order_id=n)] for n in range(turns)], "Done.")
     run = guard.run()
     tools.guarded_by = run if way == "called" else None
     scene = Scene(tools, script, guard if way == "adapted" else None, folder, thread=f"{way} {id(script)}")
