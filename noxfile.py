@@ -41,8 +41,12 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
 
 RESOLUTIONS = {"lowest": "lowest-direct", "lowest_agents": "lowest-direct"}
 """Where not the newest versions are wanted, but the oldest that the extras allow, of what they name themselves."""
-BESIDE = {"lowest": ("langgraph-prebuilt<1.0.9",), "lowest_agents": ("openai<2.27",)}
-"""What else must hold there: later ones claim to fit langgraph 1.0 and openai-agents 0.14, and do not."""
+BESIDE = {
+    "lowest": ("langgraph-prebuilt==1.0.8",),
+    "lowest_agents": ("openai==2.26.0",),
+    "main": ("deepagents",),
+}
+"""What else is there: what is built upon a framework; or, as later ones claim to fit the oldest versions and do not."""
 
 
 def extra(framework: str) -> str:
@@ -57,7 +61,8 @@ def frameworks(session: nox.Session, environment: str) -> None:
     wanted = ENVIRONMENTS[environment]
     extras = ",".join(map(extra, wanted))
     constraints = str(CONSTRAINTS / f"{environment}.txt")
-    session.install("--constraints", constraints, "--editable", f".[{extras}]", "--group", "adapters")
+    beside = BESIDE.get(environment, ())
+    session.install("--constraints", constraints, "--editable", f".[{extras}]", *beside, "--group", "adapters")
     RESULTS.mkdir(parents=True, exist_ok=True)
     results = {} if session.posargs else {"GUARDRAIL_ADAPTER_RESULTS": str(RESULTS / f"{environment}.json")}
     env = {"GUARDRAIL_FRAMEWORKS": ",".join(wanted), **results}
@@ -76,7 +81,5 @@ def constraints(session: nox.Session) -> None:
         beside = Path(session.create_tmp()) / "beside.txt"
         beside.write_text("\n".join(BESIDE.get(environment, ())), "utf-8")
         options = ("--python-version", "3.11", "--no-header", "--no-annotate", "--upgrade", "--quiet")
-        which = ("--resolution", RESOLUTIONS.get(environment, "highest"), "--constraints", str(beside))
-        session.run(
-            "uv", "pip", "compile", "pyproject.toml", *extras, "--group", "adapters", *options, *which, "-o", file
-        )
+        which = ("--resolution", RESOLUTIONS.get(environment, "highest"), "--group", "adapters", "-o", file)
+        session.run("uv", "pip", "compile", "pyproject.toml", str(beside), *extras, *options, *which)
