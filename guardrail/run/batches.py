@@ -151,7 +151,7 @@ class Batches(Adapter[Asked]):
 
 def _are_named(tools: object) -> bool:
     """Whether these are functions by their names; a program may be without types."""
-    return isinstance(tools, Mapping) and all(map(callable, cast("Mapping[Any, Any]", tools).values()))
+    return isinstance(tools, Mapping) and all(map(callable, cast("Mapping[object, object]", tools).values()))
 
 
 def as_text(result: Any) -> str:
