@@ -322,6 +322,11 @@ def test_the_first_hour_is_short() -> None:
     assert len(ADOPTING.read_text("utf-8").splitlines()) <= 120
 
 
+def test_a_frameworks_page_is_short() -> None:
+    pages = {page.stem: len(page.read_text("utf-8").splitlines()) for page in (DOCS / "frameworks").glob("*.md")}
+    assert {name: lines for name, lines in pages.items() if lines > 30} == {}
+
+
 @pytest.mark.parametrize("document", [*DOCUMENTS, CHECKOUT / "README.md"], ids=lambda path: path.name)
 def test_links_into_a_page_lead_to_a_heading_of_it(document: Path) -> None:
     for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(#[^)]*)\)", prose(document)):

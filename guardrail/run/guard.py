@@ -232,6 +232,8 @@ class Guard:
         here = current.get()
         if here is not None and here.verdict is not None:
             return f"the run {here.id} has ended"
+        if not self._open and here is not None:
+            return f"no run of its guard is open: the run {here.id}, which is, was opened by another Guard"
         if not self._open:
             return "no run is open: call it inside `with guard.run(...)`"
         return (

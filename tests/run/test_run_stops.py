@@ -408,6 +408,13 @@ async def test_a_write_that_is_still_running_at_the_end_makes_the_run_unverified
     assert [call.tool for call in history.in_doubt] == ["slow"]
 
 
+def test_a_run_of_another_guard_is_not_the_guards_own(guards: Guards, shop: Shop) -> None:
+    lookup = guards().tool(shop.lookup_order)
+    with guards().run(), pytest.raises(RunNotOpen, match="opened by another Guard"):
+        lookup(order_id=17)
+    assert shop.calls == []
+
+
 def test_a_call_of_a_run_that_has_ended_does_not_land_in_another(guard: Guard, shop: Shop) -> None:
     note = guard.tool(shop.note_order)
     leaked: list[contextvars.Context] = []
