@@ -19,6 +19,7 @@ CONSTRAINTS = Path("adapters/constraints")
 RESULTS = Path(".nox/results")
 ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "adk": ("google_adk", "strands"),
+    "crewai": ("crewai", "semantic_kernel"),
     "main": (
         "agent_framework",
         "anthropic",
@@ -35,7 +36,8 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
         "smolagents",
     ),
 }
-"""The frameworks by environment; google-adk and strands want an older opentelemetry."""
+"""The frameworks by environment; google-adk and strands want an older opentelemetry, crewai and
+semantic-kernel an older mcp."""
 
 
 def extra(framework: str) -> str:

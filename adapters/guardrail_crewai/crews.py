@@ -1,0 +1,85 @@
+"""CrewAI's agents and crews, guarded in their tools and in front of their models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from crewai import Agent, Crew
+from crewai.agents.agent_builder.base_agent import BaseAgent
+from crewai.hooks import HookAborted
+from crewai.tools import BaseTool
+from crewai.utilities.llm_utils import create_llm
+
+from guardrail.errors import FINAL, RunHalted
+from guardrail.run.adapter import Runs
+from guardrail_crewai.calls import Calls
+from guardrail_crewai.twins import Outside, Twin, guarded_model, guarded_tools, kind
+
+A = TypeVar("A", Agent, Crew)
+
+
+def guarded(agent: A, runs: Runs) -> A:
+    """Guard the tools of an agent, or of all agents of a crew, and give it back: it is the same object, changed.
+
+    `runs` is a guard, to whose run that is open where the agent works its calls then belong, or one run. A stop leaves
+    `kickoff` as `HookAborted`, and no model is asked again; `RunStopped` leaves `guard.run()`. Raises `TypeError` for
+    an agent that another framework runs.
+    """
+    agents: list[BaseAgent | None] = [agent] if isinstance(agent, Agent) else _agents(agent)
+    for one in {id(each): each for each in agents if each is not None}.values():
+        if not isinstance(one, Agent):
+            raise TypeError(f"another framework runs the agent {one.role!r}: use that framework's adapter")
+        calls = Calls(runs)
+        object.__setattr__(one, "__class__", kind(_Agent, one, calls))
+        one.tools = guarded_tools(one.tools, calls)
+        one.llm = guarded_model(one.llm, calls)
+        one.function_calling_llm = guarded_model(one.function_calling_llm, calls)
+    if isinstance(agent, Crew) and agent.manager_llm is not None:  # a manager is made of it, whose tools are its agents
+        agent.manager_llm = guarded_model(create_llm(agent.manager_llm), Calls(runs))
+    return agent
+
+
+def _agents(crew: Crew) -> list[BaseAgent | None]:
+    return [*crew.agents, crew.manager_agent, *(task.agent for task in crew.tasks)]
+
+
+class _Agent(Twin):
+    """An agent: whatever tools it is given are guarded."""
+
+    def execute_task(self, *args: Any, **options: Any) -> Any:
+        with _leaving():
+            return self.bare.execute_task(self, *args, **options)
+
+    async def aexecute_task(self, *args: Any, **options: Any) -> Any:
+        with _leaving():
+            return await self.bare.aexecute_task(self, *args, **options)
+
+    def kickoff(self, *args: Any, **options: Any) -> Any:
+        with _leaving():
+            return self.bare.kickoff(self, *args, **options)
+
+    async def kickoff_async(self, *args: Any, **options: Any) -> Any:
+        with _leaving():
+            return await self.bare.kickoff_async(self, *args, **options)
+
+    def create_agent_executor(self, tools: list[BaseTool] | None = None, task: Any = None) -> None:
+        self.bare.create_agent_executor(self, None if tools is None else guarded_tools(tools, self.calls), task)
+
+    def get_mcp_tools(self, mcps: Any) -> list[BaseTool]:
+        return guarded_tools(self.bare.get_mcp_tools(self, mcps), self.calls)
+
+    def get_platform_tools(self, apps: Any) -> list[BaseTool]:
+        return guarded_tools(self.bare.get_platform_tools(self, apps), self.calls)
+
+
+@contextmanager
+def _leaving() -> Iterator[None]:
+    """What leaves an agent is an `Exception`: the framework waits for ever for a thread that is left by another one."""
+    try:
+        yield
+    except RunHalted as halted:
+        raise HookAborted(FINAL, source="guardrail") from halted
+    except Outside as outside:
+        raise outside.error from None
