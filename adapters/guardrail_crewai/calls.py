@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from threading import Lock
-from typing import Any
+from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 from crewai.tools import BaseTool
 from crewai.tools.tool_failure import ToolFailure, ToolFailureReason
@@ -15,7 +17,9 @@ from crewai.utilities.string_utils import sanitize_tool_name
 from pydantic import ValidationError
 
 from guardrail.calls import Refused, ToolCall, Unmade
+from guardrail.errors import RunNotOpen
 from guardrail.run.adapter import Adapter, Runs
+from guardrail.run.standing import Standing
 
 
 class NotCarriedOut(ToolFailure):
@@ -25,10 +29,11 @@ class NotCarriedOut(ToolFailure):
 class Call:
     """A call of a tool: as the model asked for it, and what the framework is told."""
 
-    __slots__ = ("args", "id", "name", "result", "unfit")
+    __slots__ = ("args", "asked", "id", "name", "result", "unfit")
 
     def __init__(self, tool: BaseTool, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-        self.name = sanitize_tool_name(tool.name)
+        self.asked = sanitize_tool_name(tool.name)
+        self.name: str = getattr(tool, "original_tool_name", self.asked)  # on its MCP server
         self.args: dict[str, Any] = {**dict(zip(tool.args_schema.model_fields, args, strict=False)), **options}
         self.id: str | None = None
         self.result: object = None
@@ -78,7 +83,7 @@ class Calls(Adapter[Call]):
 
     def __init__(self, runs: Runs) -> None:
         super().__init__(runs)
-        self._asked: list[tuple[str, Any, str]] = []
+        self._asked = WeakKeyDictionary[Standing, list[tuple[str, Any, str]]]()
         self._taking = Lock()
         self.kinds: dict[Any, Any] = {}
 
@@ -91,17 +96,19 @@ class Calls(Adapter[Call]):
     def noted(self, answer: Any) -> Any:
         """The answer of the model, of which is noted which calls it asks for."""
         if isinstance(answer, list):
-            found = [info for call in answer if (info := extract_tool_call_info(call)) is not None]
+            calls = cast("list[object]", answer)
+            found = [info for call in calls if (info := extract_tool_call_info(call)) is not None]
             asked = [(name, parse_tool_call_args(args, name, id)[0], id) for id, name, args in found]
-            with self._taking:
-                self._asked = asked
-        return answer
+            with self._taking, suppress(RunNotOpen):
+                self._asked[self._runs.standing] = asked
+        return cast("Any", answer)
 
     def identify(self, call: Call) -> Call:
         """Take the call out of those that were asked for: the framework hands no id to a tool."""
-        with self._taking:
-            asked = next((one for one in self._asked if one[:2] == (call.name, call.args)), None)
-            if asked is not None:
-                self._asked.remove(asked)
-                call.id = asked[2]
+        with self._taking, suppress(RunNotOpen):
+            asked = self._asked.get(self._runs.standing, [])
+            found = next((one for one in asked if one[:2] == (call.asked, call.args)), None)
+            if found is not None:
+                asked.remove(found)
+                call.id = found[2]
         return call

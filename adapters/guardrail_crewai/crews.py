@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -50,32 +50,34 @@ class _Agent(Twin):
 
     def execute_task(self, *args: Any, **options: Any) -> Any:
         with _leaving():
-            return self.bare.execute_task(self, *args, **options)
+            return self.guarded_class.execute_task(self, *args, **options)
 
     async def aexecute_task(self, *args: Any, **options: Any) -> Any:
         with _leaving():
-            return await self.bare.aexecute_task(self, *args, **options)
+            return await self.guarded_class.aexecute_task(self, *args, **options)
 
     def kickoff(self, *args: Any, **options: Any) -> Any:
         with _leaving():
-            return self.bare.kickoff(self, *args, **options)
+            return self.guarded_class.kickoff(self, *args, **options)
 
     async def kickoff_async(self, *args: Any, **options: Any) -> Any:
         with _leaving():
-            return await self.bare.kickoff_async(self, *args, **options)
+            return await self.guarded_class.kickoff_async(self, *args, **options)
 
     def create_agent_executor(self, tools: list[BaseTool] | None = None, task: Any = None) -> None:
-        self.bare.create_agent_executor(self, None if tools is None else guarded_tools(tools, self.calls), task)
+        self.guarded_class.create_agent_executor(
+            self, None if tools is None else guarded_tools(tools, self.guarding), task
+        )
 
     def get_mcp_tools(self, mcps: Any) -> list[BaseTool]:
-        return guarded_tools(self.bare.get_mcp_tools(self, mcps), self.calls)
+        return guarded_tools(self.guarded_class.get_mcp_tools(self, mcps), self.guarding)
 
     def get_platform_tools(self, apps: Any) -> list[BaseTool]:
-        return guarded_tools(self.bare.get_platform_tools(self, apps), self.calls)
+        return guarded_tools(self.guarded_class.get_platform_tools(self, apps), self.guarding)
 
 
 @contextmanager
-def _leaving() -> Iterator[None]:
+def _leaving() -> Generator[None]:
     """What leaves an agent is an `Exception`: the framework waits for ever for a thread that is left by another one."""
     try:
         yield

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 from types import new_class
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from crewai.llms.base_llm import BaseLLM
 from crewai.tools import BaseTool
@@ -41,22 +41,22 @@ class Outside(BaseException):
 
 
 class Twin:
-    """Something of CrewAI's with the guard around it; `bare` is the class that it has without."""
+    """Something of CrewAI's with the guard around it; the names are such as no field of its has."""
 
-    bare: ClassVar[Any]
-    calls: ClassVar[Calls]
+    guarded_class: ClassVar[Any]
+    guarding: ClassVar[Calls]
 
 
 class Model(Twin):
     """A model: it is asked only while the run is not over."""
 
     def call(self, *args: Any, **options: Any) -> Any:
-        self.calls.gate()
-        return self.calls.noted(self.bare.call(self, *args, **options))
+        self.guarding.gate()
+        return self.guarding.noted(self.guarded_class.call(self, *args, **options))
 
     async def acall(self, *args: Any, **options: Any) -> Any:
-        self.calls.gate()
-        return self.calls.noted(await self.bare.acall(self, *args, **options))
+        self.guarding.gate()
+        return self.guarding.noted(await self.guarded_class.acall(self, *args, **options))
 
 
 class Tool(Twin):
@@ -77,28 +77,28 @@ class Tool(Twin):
     def _made(self, way: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         tool, call = self._call(args, options)
         try:
-            return call.told(self.calls.call(call, partial(call.execute, getattr(tool, way), args, options)))
+            return call.told(self.guarding.call(call, partial(call.execute, getattr(tool, way), args, options)))
         except RunNotOpen as error:
             raise Outside(error) from error
 
     async def _amade(self, way: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         tool, call = self._call(args, options)
         try:
-            return call.told(await self.calls.acall(call, partial(call.aexecute, getattr(tool, way), args, options)))
+            return call.told(await self.guarding.acall(call, partial(call.aexecute, getattr(tool, way), args, options)))
         except RunNotOpen as error:
             raise Outside(error) from error
 
     def _call(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, Call]:
-        tool = _twin(self, self.bare)
-        return tool, self.calls.identify(Call(tool, args, options))
+        tool = _twin(self, self.guarded_class)
+        return tool, self.guarding.identify(Call(tool, args, options))
 
 
 def kind(around: type[Twin], of: Any, calls: Calls) -> Any:
     """The class of a twin of something, which may be a twin itself."""
-    bare = of.bare if isinstance(of, Twin) else type(of)
+    bare = cast("Any", of.guarded_class if isinstance(of, Twin) else type(of))
     if bare not in calls.kinds:
         made: Any = new_class(f"Guarded{bare.__name__}", (around, bare))
-        made.bare, made.calls = bare, calls
+        made.guarded_class, made.guarding = bare, calls
         calls.kinds[bare] = made
     return calls.kinds[bare]
 
@@ -118,4 +118,5 @@ def _guarded(tool: BaseTool, calls: Calls) -> BaseTool:
 
 def _kept(tool: Any, args: Any, result: Any) -> bool:
     """Whether the framework may answer the same call with this result again."""
-    return not isinstance(result, NotCarriedOut) and vars(tool)["cache_function"](args, result)
+    keeps = cast("Any", vars(tool)["cache_function"])
+    return not isinstance(result, NotCarriedOut) and bool(keeps(args, result))

@@ -2,20 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from tempfile import TemporaryDirectory
 from typing import Any
-
-HOME = TemporaryDirectory()
-os.environ.update(  # it would call home, ask whether it may, and write into one's home
-    CREWAI_DISABLE_TELEMETRY="true",
-    CREWAI_DISABLE_VERSION_CHECK="true",
-    CREWAI_TESTING="true",
-    CREWAI_TRACING_ENABLED="false",
-    XDG_CONFIG_HOME=HOME.name,
-    XDG_DATA_HOME=HOME.name,
-)
 
 from crewai import LLM, Agent, BaseLLM, Crew, Task
 from crewai.tools import tool
@@ -34,15 +22,14 @@ class CrewAI:
     nests = True
 
     def play(self, scene: Scene, mode: Mode) -> str:
-        crew = self.crew(scene, mode)
-        done = crew.kickoff()
+        done: Any = self.crew(scene, mode).kickoff()
         if mode == "sync stream":
             list(done)
             done = done.result
         return str(done)
 
     async def aplay(self, scene: Scene, mode: Mode) -> str:
-        done = await self.crew(scene, mode).akickoff()
+        done: Any = await self.crew(scene, mode).akickoff()
         if mode == "async stream":
             [chunk async for chunk in done]
             done = done.result
