@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.messages import ToolMessage
@@ -18,6 +18,10 @@ from guardrail.calls import Refused, ToolCall, Unmade
 from guardrail.run.adapter import Adapter, Runs
 
 Result: TypeAlias = ToolMessage | Command[Any]
+if TYPE_CHECKING:
+    _Middleware: TypeAlias = AgentMiddleware[Any, Any, Any]
+else:
+    _Middleware = AgentMiddleware  # langchain 1.0 knows two parameters, later versions three
 
 
 class _Calls(Adapter[ToolCallRequest]):
@@ -32,7 +36,7 @@ class _Calls(Adapter[ToolCallRequest]):
         return ToolMessage(refused.text, name=call["name"], tool_call_id=call["id"] or "", status="error")
 
 
-class GuardrailMiddleware(AgentMiddleware[Any, Any, Any]):
+class GuardrailMiddleware(_Middleware):
     """Guards the tool calls of an agent: `create_agent(model, tools, middleware=[GuardrailMiddleware(guard)])`.
 
     `runs` is a guard, whose open run each call then belongs to, or one run. Put it last, so that what other middleware

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,7 +26,8 @@ def mcp(
     ] = None,
     url: Annotated[str | None, typer.Option("--url", help="The server's URL, over streamable HTTP.")] = None,
     listen: Annotated[
-        str | None, typer.Option("--listen", metavar="HOST:PORT", help="With --url: where clients find the proxy.")
+        str | None,
+        typer.Option("--listen", metavar="HOST:PORT", help="Offer the server over HTTP here; needed with --url."),
     ] = None,
     server: Annotated[
         str | None,
@@ -52,12 +53,16 @@ def mcp(
 
     Put it before the server's command in the client's configuration,
     or before the server's URL. stdout carries the protocol, stderr the log.
-    Exit codes: 0 the client has gone, 1 the server ended by itself.
+    With --listen, a command is started once for each session.
+    A first SIGTERM or Ctrl-C ends the sessions and judges their runs,
+    a second one waits for no judgement any more.
+    Exit codes: 0 the client has gone or a signal came,
+    1 the server ended by itself, 130 a second signal came.
     """
     if bool(command) == (url is not None):
         raise Misuse("give a server: a command behind --, or a --url, one of them")
-    if (url is None) != (listen is None):
-        raise Misuse("--url and --listen go together: the server's place, and the place where clients find it")
+    if url is not None and listen is None:
+        raise Misuse("--url needs --listen HOST:PORT: the place where clients find the proxy")
     from guardrail.run.guard import Guard
 
     file = configuration_file(config)
@@ -66,11 +71,11 @@ def mcp(
     with Guard.load(file) as guard:
         name, declared = _declared(guard.configuration, server)
         runs = _runs(guard, idle, task, input or [])
-        if command:
-            raise typer.Exit(asyncio.run(_over_pipes(guard, runs, command, declared.env, name)))
-        assert url is not None
-        assert listen is not None
-        asyncio.run(_over_http(runs, url, listen, name, declared.headers, token, origin or []))
+        if listen is None:
+            serving = _over_pipes(guard, runs, command or [], declared.env, name)
+        else:
+            serving = _over_http(runs, command or url or "", listen, name, declared, token, origin or [])
+        raise typer.Exit(asyncio.run(_closing(guard, serving)))
 
 
 def _runs(guard: Guard, idle: str, task: str | None, inputs: list[str]) -> Runs:
@@ -108,6 +113,20 @@ def _declared(configuration: Configuration, name: str | None) -> tuple[str, Serv
     return name, servers[name]
 
 
+async def _closing(guard: Guard, serving: Coroutine[object, object, Exit]) -> Exit:
+    """Serve, and close the guard while signals are still heard: none of them is to end that in the middle."""
+    from guardrail.proxy.signals import GaveUp
+    from guardrail.telemetry.logs import get_logger
+
+    try:
+        return await serving
+    except GaveUp:
+        get_logger().warning("guardrail.gave_up", why="told to end twice: what was not judged yet will not be")
+        return Exit.CUT_SHORT
+    finally:
+        guard.close()
+
+
 async def _over_pipes(guard: Guard, runs: Runs, command: list[str], env: Mapping[str, str], name: str) -> Exit:
     from guardrail.declare.durations import seconds
     from guardrail.proxy.messages import LONGEST
@@ -119,13 +138,14 @@ async def _over_pipes(guard: Guard, runs: Runs, command: list[str], env: Mapping
 
 
 async def _over_http(
-    runs: Runs, url: str, listen: str, name: str, headers: Mapping[str, str], token: str | None, origins: list[str]
-) -> None:
+    runs: Runs, place: str | list[str], listen: str, name: str, server: Server, token: str | None, origins: list[str]
+) -> Exit:
     try:
         from guardrail.proxy.http.listening import serve
     except ModuleNotFoundError as error:
         raise Misuse(f"{error.name} is missing: pip install 'guardrail-runtime[mcp]'") from error
-    await serve(runs, url, listen, name=name, headers=headers, token=token, origins=origins)
+    await serve(runs, place, listen, name=name, env=server.env, headers=server.headers, token=token, origins=origins)
+    return Exit.GOOD
 
 
 def _log_to_stderr() -> None:

@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from opentelemetry.context import Context
+
 from guardrail.proxy.messages import Message, mapping
 from guardrail.telemetry.canonical import canonical
 
@@ -31,10 +33,14 @@ class Unanswered(Exception):
 
 
 class Exchange:
-    """A call's requests and answers. `said` is what the client gets for the latest request; None: nothing."""
+    """A call's requests and answers, and the `host`'s context in which it was asked for.
 
-    def __init__(self, request: Message, send: Send) -> None:
+    `said` is what the client gets for the latest request; None: nothing.
+    """
+
+    def __init__(self, request: Message, send: Send, host: Context) -> None:
         self.request = request
+        self.host = host
         self._loop = asyncio.get_running_loop()
         self.said: asyncio.Future[Message | None] = self._loop.create_future()
         self.last: Message | None = None

@@ -19,8 +19,11 @@ PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
 CONNECTION_LOST: Final = -32000
 """The code that the official clients use themselves when a server has gone."""
+
+GUARD_FAILED: Final = "the guard itself failed, and let nothing through; its log says why"
 
 _VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 _NOT_EXECUTED: Final = frozenset({PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS})
@@ -96,6 +99,16 @@ class Message:
         return mapping(self.body.get("result"))
 
     @property
+    def failure(self) -> str:
+        """What an answer says went wrong: the text of an error, or of a failed result; "" where all went well."""
+        if "error" in self.body:
+            return str(mapping(self.body["error"]).get("message") or "")
+        content = self.result.get("content")
+        if self.result.get("isError") is not True or not isinstance(content, list) or not content:
+            return ""
+        return str(mapping(cast("list[object]", content)[0]).get("text") or "")
+
+    @property
     def error(self) -> TurnedDown | ServerError | None:
         """The error of an answer as an exception, by what its code says of the call."""
         error = self.body.get("error")
@@ -136,6 +149,8 @@ def read_strictly(raw: bytes) -> Message:
         raise Malformed(INVALID_REQUEST, "this is neither a request, nor a notification, nor an answer", id)
     if message.method is not None and not isinstance(cast("object", message.method), str):
         raise Malformed(INVALID_REQUEST, "the method must be a text", id)
+    if message.method == "tools/call" and not message.is_request:  # which some servers carry out all the same
+        raise Malformed(INVALID_REQUEST, "a call wants an answer: give it an id")
     return message
 
 

@@ -9,11 +9,20 @@ from typing import Final
 
 from guardrail.proxy.exchange import Exchange, ServerLost
 from guardrail.proxy.lines import Input, Output, lines
-from guardrail.proxy.messages import INVALID_REQUEST, Malformed, Message, failure, read, read_strictly
+from guardrail.proxy.messages import (
+    GUARD_FAILED,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    Id,
+    Malformed,
+    Message,
+    failure,
+    read_strictly,
+)
 from guardrail.proxy.runs import Runs
 from guardrail.proxy.server import Server
 from guardrail.proxy.session import Session, with_meta
-from guardrail.proxy.signals import told_to_end
+from guardrail.proxy.signals import GaveUp, Signals
 from guardrail.proxy.words import Words, passed_on
 from guardrail.telemetry.logs import get_logger
 
@@ -36,24 +45,32 @@ class Pipes:
     async def from_client(self) -> None:
         """Take what the client says until it has no more to say."""
         async for line in lines(self._input.read, self._longest):
+            id: Id | None = None
             try:
-                await self._asked(self._read(line))
+                message = self._read(line)
+                id = message.id
+                await self._asked(message)
             except Malformed as error:
                 await self._output.line(failure(error.id, error.code, str(error)).raw)
+            except OSError:  # the client has gone
+                raise
+            except Exception as error:  # noqa: BLE001 - the guard's own failure: the message gets no further
+                self._log.error("guardrail.guard_error", error=type(error).__name__, why=str(error))
+                await self._output.line(failure(id, INTERNAL_ERROR, GUARD_FAILED).raw)
 
     async def from_server(self) -> None:
         """Take what the server says until it has ended."""
-        async for line in self._server.lines(self._longest):
-            if line is None:
+        async for message in self._server.messages(self._longest):
+            if message is None:
                 await self.lose(f"the server's answer had more than {self._longest:,} bytes")
                 continue
             try:
-                found = read(line)
-            except Malformed as error:
-                self._log.warning("guardrail.server_line_dropped", why=str(error), bytes=len(line))
-                continue
-            for message in found if isinstance(found, list) else [found]:
                 await self._said(message)
+            except OSError:  # the client has gone
+                raise
+            except Exception as error:  # noqa: BLE001 - the guard's own failure
+                self._log.error("guardrail.guard_error", error=type(error).__name__, why=str(error))
+                await self.lose(GUARD_FAILED)
 
     async def lose(self, why: str) -> None:
         """Nothing that is under way will be answered by the server any more."""
@@ -141,27 +158,36 @@ async def relay(
     """Relay between this process's client and a server until one of them ends, or a signal comes.
 
     `name` is the server's in the configuration. Returns the code with which the server ended by itself, None if it was
-    not the first to end. Raises `GuardrailError` where the server cannot be started.
+    not the first to end. Raises `GuardrailError` where the server cannot be started, and `GaveUp`.
     """
     server = await Server.start(command, env)
     session = Session(runs, NAME, NAME, name)
     pipes = Pipes(session, (Input(0), Output(1)), server, longest)
     client, said = (asyncio.create_task(part) for part in (_quietly(pipes.from_client()), pipes.from_server()))
-    told = told_to_end(runs.abort)
-    try:
-        first, _ = await asyncio.wait({client, said, told}, return_when=asyncio.FIRST_COMPLETED)
-        by_itself = said in first
+    signals = Signals()
+
+    async def ended() -> int | None:
+        by_itself = said.done()
         if by_itself:
             await _quietly(pipes.lose("the server has ended"))
-        if told not in first:
-            await asyncio.wait({asyncio.create_task(session.quiet(drain)), told}, return_when=asyncio.FIRST_COMPLETED)
+        quiet = asyncio.create_task(session.quiet(drain))
+        await asyncio.wait({quiet, signals.end}, return_when=asyncio.FIRST_COMPLETED)
         server.hang_up()
         _, code = await asyncio.gather(_judged(session, runs), server.end())
         await pipes.settled()
         return code if by_itself else None
+
+    try:
+        await asyncio.wait({client, said, signals.end}, return_when=asyncio.FIRST_COMPLETED)
+        return await signals.wait(ended())
+    except GaveUp:
+        runs.abort()
+        server.kill()
+        await asyncio.gather(_judged(session, runs), server.end())
+        raise
     finally:
-        for task in (client, said, told):
-            task.cancel()
+        client.cancel()
+        said.cancel()
 
 
 async def _judged(session: Session, runs: Runs) -> None:

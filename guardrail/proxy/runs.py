@@ -16,6 +16,7 @@ from opentelemetry.context import Context
 
 from guardrail.calls import Verdict
 from guardrail.errors import GuardrailError, RunStopped, SilentFailure
+from guardrail.ledger.records import RunHistory
 from guardrail.proxy.words import Words
 from guardrail.run.guard import Guard
 from guardrail.run.run import Run
@@ -93,6 +94,8 @@ class Runs:
         self._inputs = inputs
         self._open: dict[Key, asyncio.Future[OpenRun]] = {}
         self._keeping: dict[Key, asyncio.Task[Verdict | None]] = {}
+        self._kept: set[asyncio.Task[Verdict | None]] = set()
+        """The keepers of all runs that have no verdict yet, of those too that are open to no call any more."""
         self._stopped: dict[Key, str] = {}
 
     async def find(self, session: str, owner: str, words: Words, parent: Context) -> OpenRun:
@@ -134,15 +137,14 @@ class Runs:
 
     async def close(self) -> None:
         """End all runs, and wait for their verdicts."""
-        keeping = tuple(self._keeping.values())
         for opened in await asyncio.gather(*self._open.values(), return_exceptions=True):
             if isinstance(opened, OpenRun):
                 opened.end()
-        await asyncio.gather(*keeping, return_exceptions=True)
+        await asyncio.gather(*self._kept, return_exceptions=True)
 
     def abort(self) -> None:
         """End all runs at once, without another look at the state."""
-        for keeping in tuple(self._keeping.values()):
+        for keeping in self._kept:
             keeping.cancel()
 
     def _begin(self, key: Key, owner: str, words: Words, parent: Context) -> None:
@@ -150,7 +152,9 @@ class Runs:
             raise RunDenied(f"{MOST_OPEN} runs are open: end some before another is opened")
         opening = self._open[key] = asyncio.get_running_loop().create_future()
         keep = self._keep(key, owner, words, parent, opening)
-        self._keeping[key] = asyncio.create_task(keep, context=Variables())
+        keeping = self._keeping[key] = asyncio.create_task(keep, context=Variables())
+        self._kept.add(keeping)
+        keeping.add_done_callback(self._kept.discard)
 
     async def _keep(
         self, key: Key, owner: str, words: Words, parent: Context, opening: asyncio.Future[OpenRun]
@@ -165,7 +169,7 @@ class Runs:
                 opening.set_result(opened)
                 await opened.over(self._idle)
                 self._forget(key, run)
-        except (RunStopped, SilentFailure):
+        except (RunStopped, SilentFailure, asyncio.CancelledError):
             pass  # told by the verdict
         except Exception as error:  # noqa: BLE001 - told to whoever waits for the run
             if not opening.done():
@@ -175,7 +179,7 @@ class Runs:
         finally:
             self._forget(key, run)
             opening.cancel()
-        return _told(run)
+        return None if run is None else await self._told(run)
 
     async def _made(self, words: Words) -> Run:
         task, inputs = words.task or self._task, words.inputs
@@ -195,6 +199,22 @@ class Runs:
             raise RunOver(known.run.id)
         raise RunDenied(f"the run {named} was opened before: give each run an id of its own")
 
+    async def _told(self, run: Run) -> Verdict | None:
+        """The verdict, told to whoever reads the log, with the writes that nobody knows the end of."""
+        if run.verdict is None:
+            return None
+        known = await in_thread(partial(self._guard.ledger.load_run, run.id))
+        doubtful = [call.tool for call in known.in_doubt] if isinstance(known, RunHistory) else []
+        kind, log = run.verdict.kind, get_logger(run_id=run.id, task=run.task)
+        told = {"verdict": kind, "findings": len(run.verdict.findings)}
+        if doubtful:
+            log.warning("guardrail.run_ended", **told, in_doubt=doubtful)
+        elif kind in ("stopped", "silent_failure"):
+            log.warning("guardrail.run_ended", **told)
+        else:
+            log.info("guardrail.run_ended", **told)
+        return run.verdict
+
     def _forget(self, key: Key, run: Run | None) -> None:
         self._open.pop(key, None)
         self._keeping.pop(key, None)
@@ -204,16 +224,3 @@ class Runs:
 
 def _key(session: str, words: Words) -> Key:
     return ("own", session) if words.run is None else ("named", words.run)
-
-
-def _told(run: Run | None) -> Verdict | None:
-    """The verdict, told to whoever reads the log."""
-    if run is None or run.verdict is None:
-        return None
-    log, kind = get_logger(run_id=run.id, task=run.task), run.verdict.kind
-    findings = len(run.verdict.findings)
-    if kind in ("stopped", "silent_failure"):
-        log.warning("guardrail.run_ended", verdict=kind, findings=findings)
-    else:
-        log.info("guardrail.run_ended", verdict=kind, findings=findings)
-    return run.verdict

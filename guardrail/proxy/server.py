@@ -12,6 +12,8 @@ from typing import Final
 
 from guardrail.errors import GuardrailError
 from guardrail.proxy.lines import CHUNK, lines
+from guardrail.proxy.messages import Malformed, Message, read
+from guardrail.telemetry.logs import get_logger
 
 NEEDED: Final = (
     *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "TMPDIR", "LANG", "LC_ALL", "TZ"),
@@ -19,6 +21,8 @@ NEEDED: Final = (
     *("SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE"),
 )
 """The variables that any process needs: all that a server gets without being given it."""
+
+_KILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 PATIENCE: Final = 2.0
 """How many seconds a server has to end after its input was closed, and once more after it was told to."""
@@ -54,6 +58,20 @@ class Server:
         """What it says, line by line, until it ends; None for a line that is too long."""
         return lines(lambda: self._output.read(CHUNK), longest)
 
+    async def messages(self, longest: int) -> AsyncIterator[Message | None]:
+        """What it says, message by message, until it ends; None for one that is too long. All else is dropped."""
+        async for line in self.lines(longest):
+            if line is None:
+                yield None
+                continue
+            try:
+                found = read(line)
+            except Malformed as error:
+                get_logger().warning("guardrail.server_line_dropped", why=str(error), bytes=len(line))
+                continue
+            for message in found if isinstance(found, list) else [found]:
+                yield message
+
     async def line(self, text: bytes) -> None:
         """Say something to it; raises OSError when it does not read any more."""
         self._input.write(text + b"\n")
@@ -64,16 +82,20 @@ class Server:
         with contextlib.suppress(OSError):
             self._input.close()
 
+    def kill(self) -> None:
+        """End it at once, with all processes that it has started."""
+        self._signal(_KILL)
+
     async def end(self) -> int:
         """See that it ends: by itself, else told to, else killed, with all processes that it has started."""
         self.hang_up()
-        for told in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+        for told in (signal.SIGTERM, _KILL):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), PATIENCE)
                 break
             self._signal(told)
         code = await self._process.wait()
-        self._signal(getattr(signal, "SIGKILL", signal.SIGTERM))  # what it has left behind
+        self.kill()  # what it has left behind
         return code
 
     def _signal(self, number: int) -> None:

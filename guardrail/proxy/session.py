@@ -7,14 +7,15 @@ import functools
 from collections.abc import Mapping
 from typing import Final, cast
 
-from opentelemetry.context import Context
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry import context as contexts
 
 from guardrail.call.drivers import adrive
 from guardrail.call.flow import guarded
 from guardrail.call.hints import hints_of
-from guardrail.calls import Answer, Halted, Hints, Raised, Refused, Returned, ToolCall
+from guardrail.calls import Answer, Halted, Hints, Raised, Refused, Returned, ToolCall, Unmade
 from guardrail.errors import FINAL, GuardrailError
+from guardrail.judge.unmade import says_unmade
+from guardrail.proxy import traces
 from guardrail.proxy.exchange import Exchange, Send, ServerLost, Unanswered, awaited, going_on
 from guardrail.proxy.messages import (
     CONNECTION_LOST,
@@ -30,7 +31,6 @@ from guardrail.proxy.runs import OpenRun, RunOver, Runs
 from guardrail.proxy.words import REFUSED, RUN_ID, STOPPED, VERDICT, Words, passed_on
 from guardrail.telemetry.logs import get_logger
 
-_TRACES: Final = TraceContextTextMapPropagator()
 _MOST_WITHHELD: Final = 1_000
 _MOST_TOOLS: Final = 10_000
 
@@ -77,13 +77,16 @@ class Session:
         """A request that is no call goes to the server."""
         self._others[request.key] = request
 
-    def call(self, request: Message, send: Send) -> Exchange:
-        """Begin a call, or go on with one; what the client gets for the request is `said` by the exchange."""
+    def call(self, request: Message, send: Send, headers: Mapping[str, str] = {}) -> Exchange:
+        """Begin a call, or go on with one; what the client gets for the request is `said` by the exchange.
+
+        `headers` are those of the transport, if it has any: they may say which trace the call belongs to.
+        """
         exchange = self._waiting.pop(going_on(request) or "", None)
         if exchange is not None:
             exchange.resume(request, send)
         else:
-            exchange = Exchange(request, send)
+            exchange = Exchange(request, send, traces.told(request, headers))
             task = self._tasks[exchange] = asyncio.create_task(self._carry_out(exchange))
             task.add_done_callback(lambda _: self._tasks.pop(exchange))
         self._flying[request.key] = exchange
@@ -193,11 +196,14 @@ class Session:
 
     async def _guarded(self, exchange: Exchange) -> Message | None:
         request = exchange.request
-        call, words = _call(request, self._hints), Words.of(request)
-        opened = await self._runs.find(self.name, self.owner, words, _TRACES.extract(request.meta, Context()))
+        words = Words.of(request)
+        call = _call(request, words, self._hints)
+        opened = await self._runs.find(self.name, self.owner, words, exchange.host)
         with opened.in_use():
+            # For as long as this task, which is the call's own.
+            contexts.attach(opened.run.standing.journal.trace.adopt(exchange.host))
             flow = guarded(opened.run.standing, call)
-            execute = functools.partial(self._execute, exchange, opened)
+            execute = functools.partial(self._execute, call.name, exchange, opened)
             say = functools.partial(_said, exchange, opened)
             said = await adrive(flow, cast("functools.partial[object]", execute), say)
         if words.end:
@@ -205,12 +211,14 @@ class Session:
             said = None if said is None else with_meta(cast("Message", said), told)
         return cast("Message | None", said)
 
-    async def _execute(self, exchange: Exchange, opened: OpenRun) -> object:
+    async def _execute(self, tool: str, exchange: Exchange, opened: OpenRun) -> object:
         """Have the server carry the call out; what it came to is returned or raised, as by any tool."""
         answer = await exchange.ask(_traced)
         while (like := awaited(exchange.request, answer)) is not None:
             await self._until_resumed(exchange, opened, like)
             answer = await exchange.ask(_traced)
+        if says_unmade(tool, answer.failure):
+            return Unmade(answer.result)
         if (error := answer.error) is not None:
             raise error
         return answer.result
@@ -250,21 +258,19 @@ def with_meta(answer: Message, meta: Mapping[str, object]) -> Message:
     return write({**answer.body, "result": {**answer.result, "_meta": merged}})
 
 
-def _call(request: Message, hints: Mapping[str, Hints]) -> ToolCall:
+def _call(request: Message, words: Words, hints: Mapping[str, Hints]) -> ToolCall:
     """The call that a request asks for; raises `Malformed`."""
     name, args = request.params.get("name"), request.params.get("arguments")
     if not isinstance(name, str) or not name:
         raise Malformed(INVALID_PARAMS, "a call names its tool")
     if args is not None and not isinstance(args, dict):
         raise Malformed(INVALID_PARAMS, "the arguments of a call are an object")
-    return ToolCall(name, cast("Mapping[str, object]", args or {}), str(request.id), hints.get(name))
+    return ToolCall(name, cast("Mapping[str, object]", args or {}), words.call or str(request.id), hints.get(name))
 
 
 def _traced(request: Message) -> Message:
     """The request below the span that is current, which is the call's; untouched where nothing traces."""
-    trace: dict[str, str] = {}
-    _TRACES.inject(trace)
-    return passed_on(request, trace)
+    return passed_on(request, traces.current())
 
 
 def _said(exchange: Exchange, opened: OpenRun, answer: Answer) -> Message | None:

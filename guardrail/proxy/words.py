@@ -7,28 +7,34 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from guardrail.proxy.messages import INVALID_PARAMS, Malformed, Message, write
+from guardrail.proxy.traces import FIELDS
 
 PREFIX: Final = "guardrail/"
 RUN_ID: Final = "guardrail/run_id"
 TASK: Final = "guardrail/task"
 INPUTS: Final = "guardrail/inputs"
 END: Final = "guardrail/end"
+CALL_ID: Final = "guardrail/call_id"
 STOPPED: Final = "guardrail/stopped"
 REFUSED: Final = "guardrail/refused"
 VERDICT: Final = "guardrail/verdict"
 
-_KNOWN: Final = (RUN_ID, TASK, INPUTS, END)
+_KNOWN: Final = (RUN_ID, TASK, INPUTS, END, CALL_ID)
 _LONGEST: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The host's words: the run's id (None: the session's own run), its task and inputs, and whether it ends here."""
+    """The host's words: the run's id (None: the session's own run), its task and inputs, and whether it ends here.
+
+    `call` is the host's id of a call, under which its model knows it.
+    """
 
     run: str | None = None
     task: str | None = None
     inputs: Mapping[str, object] | None = None
     end: bool = False
+    call: str | None = None
 
     @classmethod
     def of(cls, message: Message) -> Words:
@@ -46,8 +52,8 @@ class Words:
         end = meta.get(END, False)
         if not isinstance(end, bool):
             raise _wrong(message, f"{END} must be true or false")
-        run, task = (_text(message, name) for name in (RUN_ID, TASK))
-        return cls(run, task, cast("Mapping[str, object] | None", inputs), end)
+        run, task, call = (_text(message, name) for name in (RUN_ID, TASK, CALL_ID))
+        return cls(run, task, cast("Mapping[str, object] | None", inputs), end, call)
 
 
 SILENCE: Final = Words()
@@ -62,7 +68,8 @@ def passed_on(message: Message, trace: Mapping[str, str]) -> Message:
     meta = message.meta
     if not trace and not any(name.startswith(PREFIX) for name in meta):
         return message
-    kept = {name: value for name, value in meta.items() if not name.startswith(PREFIX)}
+    replaced = FIELDS if trace else ()
+    kept = {name: value for name, value in meta.items() if not name.startswith(PREFIX) and name not in replaced}
     return write({**message.body, "params": {**message.params, "_meta": {**kept, **trace}}})
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from itertools import islice
 from operator import itemgetter
 from typing import Final, Protocol, TypeAlias, cast
@@ -18,6 +19,7 @@ from guardrail.query.proof import Dialect, Query
 from guardrail.stores.answers import answered, check_dialect, missing, no_api, unanswered
 from guardrail.stores.photographs import by_key, check_hashed, check_pinned, check_size, check_unique, fitted, keys
 from guardrail.stores.store import MOST_ANSWERED, Ask, Fetch, Photograph, Question, Survey
+from guardrail.stores.structures import packed, structure
 
 Values: TypeAlias = Sequence[object] | Mapping[str, object]
 """The values of a statement's parameters, as the driver takes them."""
@@ -99,8 +101,11 @@ class Column(Protocol):
         ...
 
     @property
-    def hashed(self) -> str:
-        """The expression that goes into a row's hash: it differs where values differ."""
+    def hashed(self) -> str | None:
+        """The expression that goes into a row's hash: it differs where values differ.
+
+        None: it is a document that the server cannot hash by its structure, so that it is read, and hashed here.
+        """
         ...
 
     def parameter(self, value: object) -> object | None:
@@ -176,8 +181,8 @@ class Grammar(Protocol):
         """Asks for the number of a table's rows, counted up to a limit."""
         ...
 
-    def hash(self, columns: Sequence[Column]) -> str:
-        """The expression for a row's hash, which is read as `bytes`."""
+    def hash(self, hashed: Sequence[str]) -> str:
+        """The expression for a hash of expressions, at least one, which is read as `bytes`."""
         ...
 
     def select(self, read: Sequence[str], scope: Scope, most: int, take: Take | None = None) -> Statement:
@@ -312,6 +317,9 @@ def _whole(
     return None if result.count > most else by_key(result.rows, key)
 
 
+_DIGEST: Final = 16
+"""How many bytes a hash has that is made here."""
+
 _MOST_ALIKE: Final = 100
 """How many rows are read of one key: to a server several may be equal that differ, such as `A` and `a`."""
 
@@ -323,8 +331,13 @@ def _hashed(
     found: dict[Key, bytes] = {}
     scope = Scope(question.table, question.where, question.values)
     read = [column.read for column in columns]
+    hashed = [column.hashed for column in columns if column.hashed is not None]
+    here = [column.read for column in columns if column.hashed is None]
     hashes = grammar.select(
-        [*read[: len(key)], grammar.hash(columns)], scope, question.most_rows, _taking(found, len(key))
+        [*read[: len(key)], grammar.hash(hashed or read[: len(key)]), *here],
+        scope,
+        question.most_rows,
+        _taking(found, len(key)),
     )
     pinned = [
         grammar.select(read, replace(scope, key=named), _MOST_ALIKE)
@@ -350,10 +363,19 @@ def _named(columns: Sequence[Column], values: Key) -> Sequence[tuple[Column, obj
 
 
 def _taking(found: dict[Key, bytes], width: int) -> Take:
-    """Collects hashes by key, from rows of both."""
+    """Collects hashes by key, from rows of both and, behind them, of documents that belong to the hash."""
 
     def take(rows: Sequence[Row]) -> None:
         hashes = cast("Iterable[bytes]", map(itemgetter(width), rows))
+        if rows and len(rows[0]) > width + 1:
+            hashes = [_with(of_others, row[width + 1 :]) for of_others, row in zip(hashes, rows, strict=True)]
         found.update(zip(keys(rows, width), hashes, strict=True))
 
     return take
+
+
+def _with(of_others: bytes, documents: Row) -> bytes:
+    """The hash of a row of which the server has hashed all but the documents; nothing where it could not do that."""
+    if not of_others:
+        return of_others
+    return blake2b(packed((of_others, *map(structure, documents))), digest_size=_DIGEST).digest()

@@ -165,6 +165,13 @@ class RunTrace(Looker):
         """The context whose span is a call's parent: the current one if it stems from the run's, else the run's."""
         return here if here.get(_RUN) == self._run_id else self._context
 
+    def adopt(self, host: Context) -> Context:
+        """The host's context as one of the run's, for a call that the host has traced: its span goes below the host's."""
+        with self._out.net:
+            if trace.get_current_span(host).get_span_context().is_valid:
+                return contexts.set_value(_RUN, self._run_id, host)
+        return self._context
+
     def is_its_span(self, span: Span) -> bool:
         """Whether this is the run's own span."""
         return span is self._span

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
@@ -25,25 +25,34 @@ written by the suite (`nox`, then `python tests/adapters/table.py`); CI fails wh
 the framework's own: the test must fail there, so that we learn when it is lifted. Each has a page:
 PAGES.
 
+The newest versions are those of `adapters/constraints/`, the oldest those that the extras allow, of the most used.
+
 AutoGen is not here: any stop makes it hang, and it is only maintained.
 
-| framework | tests passed | limits |
-| --- | --- | --- |
+| framework | newest version passes | oldest | limits |
+| --- | --- | --- | --- |
 """
 
 
-def page(found: Results) -> str:
-    """The whole page."""
+def page(newest: Results, oldest: Results) -> str:
+    """The whole page; an older version's limits are told where it has more of them."""
     rows, notes = [], list[str]()
-    for kit in sorted(found):
-        limits = sorted(set(_limits(found[kit])))
-        marks = [f"[{len(notes) + number}](#limits)" for number in range(1, len(limits) + 1)]
-        notes += [f"{kit}: {limit}" for limit in limits]
-        passed = sum(outcome == "passed" for outcome in found[kit].values())
-        rows.append(f"| {kit} | {passed} of {len(found[kit])} | {', '.join(marks) or 'none'} |")
+    for kit in sorted(newest):
+        old = oldest.get(kit, {})
+        limits = set(_limits(newest[kit]))
+        said = [f"{kit}: {limit}" for limit in sorted(limits)]
+        said += [f"{kit}, oldest version: {limit}" for limit in sorted({*_limits(old)} - limits)]
+        marks = [f"[{len(notes) + number}](#limits)" for number in range(1, len(said) + 1)]
+        notes += said
+        rows.append(f"| {kit} | {_passed(newest[kit])} | {_passed(old)} | {', '.join(marks) or 'none'} |")
     listed = "\n".join(f"{number}. {note}" for number, note in enumerate(notes, 1))
     pages = ", ".join(f"[{file.stem}](frameworks/{file.name})" for file in sorted(PAGES.glob("*.md")))
     return HEAD.replace("PAGES", pages) + "\n".join(rows) + (f"\n\n## Limits\n\n{listed}" if notes else "") + "\n"
+
+
+def _passed(tests: Mapping[str, str]) -> str:
+    passed = sum(outcome == "passed" for outcome in tests.values())
+    return f"{passed} of {len(tests)}" if tests else ""
 
 
 def _limits(tests: Mapping[str, str]) -> Iterator[str]:
@@ -58,14 +67,15 @@ def _sentence(test: str) -> str:
     return f"*{name.replace('_', ' ')}*"
 
 
-def found_in(folder: Path) -> dict[str, Mapping[str, str]]:
-    """The results of all environments."""
-    return {kit: tests for file in sorted(folder.glob("*.json")) for kit, tests in json.loads(file.read_text()).items()}
+def found_in(files: Iterable[Path]) -> dict[str, Mapping[str, str]]:
+    """The results of some environments."""
+    return {kit: tests for file in sorted(files) for kit, tests in json.loads(file.read_text()).items()}
 
 
 def main(folder: Path, *, check: bool) -> None:
     """Write the page, or see whether it is what was found; exits with 1 where it is not."""
-    wanted = page(found_in(folder))
+    oldest = set(folder.glob("lowest*.json"))
+    wanted = page(found_in(set(folder.glob("*.json")) - oldest), found_in(oldest))
     if not check:
         PAGE.write_text(wanted)
     elif PAGE.read_text() != wanted:

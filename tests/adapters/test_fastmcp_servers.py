@@ -161,6 +161,26 @@ async def test_a_client_tells_a_refusal_as_an_error_of_the_tools(guard: Guard) -
             assert (await client.call_tool("look", {"order_id": 6})).data == {"order": 6}
 
 
+@pytest.mark.parametrize(
+    ("tool", "hides", "outcome"),
+    [
+        ({}, False, "error"),
+        ({}, True, "in_doubt"),  # nobody says what was done before
+        ({"sentences": [{"pattern": "error calling tool .*", "means": "in_doubt"}]}, False, "in_doubt"),
+    ],
+)
+async def test_what_raised_in_a_server_is_known_by_its_text_alone(
+    tool: dict[str, Any], hides: bool, outcome: str
+) -> None:
+    tools = {"fail": {"effect": "write", **tool}}
+    with Guard(Configuration.model_validate({"tools": tools})) as guard, guard.run() as run:
+        async with GuardrailClient(Shop(mask_error_details=hides).server, runs=run) as client:
+            await client.call_tool("fail", {"order_id": 1}, raise_on_error=False)
+        history = guard.ledger.load_run(run.id)
+        assert history is not None
+        assert [call.outcome and call.outcome.outcome for call in history.calls] == [outcome]
+
+
 @pytest.mark.skipif(int(fastmcp.__version__.split(".")[0]) > 3, reason="from FastMCP 4 on tasks are extensions")
 async def test_a_task_in_the_background_is_not_begun(guard: Guard) -> None:
     shop = Shop()

@@ -14,11 +14,13 @@ from langchain_core.tools import StructuredTool
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from guardrail import RunStopped
-from guardrail_langchain import guarded_node
+from guardrail_langchain import GuardrailMiddleware, guarded_node
 from support.kits.langchain import LangChain, Scripted
 from support.kits.pages import LOOK, REFUND, run_page, shop_of_the_page
-from support.kits.stage import Script
+from support.kits.stage import Script, asked
 from support.kits.theatre import Theatre
+
+NOTE = asked("note_order", order_id=17, note="done")
 
 
 @pytest.mark.parametrize("handled", [False, True], ids=["errors are raised", "errors become messages"])
@@ -38,6 +40,32 @@ def test_a_node_in_a_graph_of_ones_own_is_guarded(tmp_path: Path, *, handled: bo
             agent.invoke({"messages": [AIMessage("", tool_calls=[note])]})
     assert caught.value.stop.reason == "write_under_hold"
     assert tools.begun == ["lookup_order", "cancel_order"]
+
+
+@pytest.mark.parametrize("name", ["clerk", "general-purpose"])
+def test_an_agent_that_a_deep_agent_has_is_guarded_by_the_same_middleware(tmp_path: Path, name: str) -> None:
+    """Its own agent for general purposes takes none, so that one is declared by its name."""
+    deepagents = pytest.importorskip("deepagents", reason="deepagents is not in this environment")
+    ask = asked("task", description="See to it.", subagent_type=name)
+    with Theatre(LangChain(), "sync", tmp_path) as theatre:
+        tools = theatre.tools()
+        guard = theatre.guard(tools)
+        functions = [*map(StructuredTool.from_function, tools.functions(asynchronous=False))]
+        inner = Scripted(script=Script([asked("cancel_order", order_id=17)], [NOTE], "Done."))
+        outer = Script([ask], "All done.")
+        middleware = [GuardrailMiddleware(guard)]
+        clerk = {
+            **{"name": name, "description": "Sees to it.", "system_prompt": "See to it."},
+            **{"model": inner, "middleware": middleware},
+        }
+        agent = deepagents.create_deep_agent(
+            Scripted(script=outer), functions, middleware=middleware, subagents=[clerk]
+        )
+        with pytest.raises(RunStopped) as caught, guard.run():
+            agent.invoke({"messages": [("user", "Do it.")]})
+    assert caught.value.stop.reason == "write_under_hold"
+    assert tools.begun == ["cancel_order"]
+    assert outer.requests == 1
 
 
 def test_the_code_of_the_page_runs(

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.documents import json_pictures
 from benchmarks.guarded import guarded, lookup_order, sdk
 from benchmarks.ledgers import intents
 from benchmarks.measuring import beside, compiled, cpu, in_fresh_process, say, wall
@@ -191,7 +192,7 @@ def memory(folder: Path) -> None:
 
 BENCHMARKS = (
     *(reads, sampling, endpoints, long_run, writes, intents, pictures, starting, memory),
-    *(checks, server_pictures, runs_at_once, proxy),
+    *(checks, server_pictures, json_pictures, runs_at_once, proxy),
 )
 
 

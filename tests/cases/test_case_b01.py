@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 
 from guardrail import RunStopped
+from guardrail.calls import ToolCall, Unmade
+from guardrail.run.adapter import Adapter
 from support.cases import history_of, outcome_of, told
 from support.shop import Guards
 
@@ -89,3 +92,36 @@ async def test_a_cancellation_goes_through_and_leaves_a_write_in_doubt(
         await task
     assert task.cancelled()
     assert outcome_of(history_of(guard, run.id), 1).outcome == outcome
+
+
+class Denying(Adapter[Mapping[str, Any]]):
+    """A framework's adapter, whose framework asks somebody before it calls a tool, and answers the model itself."""
+
+    def describe(self, native: Mapping[str, Any]) -> ToolCall:
+        return ToolCall(native["name"], native["args"], native["id"])
+
+    def make(self, native: Mapping[str, Any], tool: Callable[..., object], *, allowed: bool) -> object:
+        def execute() -> object:
+            return tool(**native["args"]) if allowed else Unmade("The user does not allow it.")
+
+        return self.call(native, execute)
+
+
+@pytest.mark.case("B01", "denied by the framework before running")
+def test_a_call_that_the_framework_denies_is_recorded_as_not_made_and_holds_nothing(guards: Guards) -> None:
+    guard = guards(policy="strict", tools={"get_balance": {"effect": "read"}})
+    made: list[str] = []
+    asked = {"name": "get_balance", "args": {"account": "A-17"}, "id": "c1"}
+    with guard.run() as run:
+        host = Denying(run)
+        assert host.make(asked, made.append, allowed=False) == "The user does not allow it."
+        assert made == []
+        assert host.make({**asked, "id": "c2"}, lambda account: {"account": account}, allowed=True) == {
+            "account": "A-17"
+        }
+        assert run.open_holds == 0
+    denied, allowed = history_of(guard, run.id).calls
+    assert denied.outcome is not None
+    assert allowed.outcome is not None
+    assert (denied.call.call_id, denied.outcome.executed, denied.outcome.sign) == ("c1", False, "not_made")
+    assert (allowed.outcome.outcome, allowed.outcome.executed) == ("ok", True)

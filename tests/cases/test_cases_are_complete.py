@@ -27,7 +27,7 @@ class Later(BaseModel):
 
     case: str
     variant: str
-    needs: Literal["adapters", "resolve", "attribution", "servers"]
+    needs: Literal["resolve", "attribution"]
     because: str
     shown: str = ""
 

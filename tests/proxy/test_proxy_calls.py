@@ -78,6 +78,36 @@ def test_an_error_of_the_protocol_is_a_raised_one_and_reaches_the_client_as_it_i
     assert [call.outcome.outcome for call in run.calls if call.outcome] == [outcome]
 
 
+@pytest.mark.parametrize(
+    ("tool", "args"), [("no_such_tool", {}), ("fail", {"code": -32603, "text": "Input validation error: code"})]
+)
+def test_a_call_that_the_server_says_it_did_not_make_holds_nothing(
+    start: Start, project: Project, runs: Runs, tool: str, args: dict[str, Any]
+) -> None:
+    peer = start()
+    unmade = peer.call(tool, **args)
+    assert unmade.get("isError") or unmade["error"] == {"code": -32603, "message": "Input validation error: code"}
+    assert not peer.call("refund_order", order_id=17, amount="19.90")["isError"]
+    peer.close()
+    (run,) = runs()
+    first = run.calls[0]
+    assert first.outcome is not None
+    assert (first.call.tool, first.outcome.outcome, first.outcome.sign) == (tool, "error", "not_made")
+    assert project.shop.execute("select count(*) from refunds") == [(1,)]
+
+
+def test_the_hosts_id_of_a_call_is_recorded_and_kept_from_the_server(
+    start: Start, project: Project, runs: Runs
+) -> None:
+    peer = start()
+    peer.call("lookup_order", {"guardrail/call_id": "call_7"}, order_id=17)
+    id = peer.begin_call("lookup_order", order_id=17)
+    peer.result_of(id)
+    peer.close()
+    assert [call.call.call_id for call in runs()[0].calls] == ["call_7", str(id)]
+    assert b"call_7" not in (project.folder / "heard").read_bytes()
+
+
 @pytest.mark.parametrize(("trusted", "effect"), [("true", "read"), ("false", "unknown")])
 def test_annotations_of_a_trusted_server_lower_the_effect(
     start: Start, project: Project, runs: Runs, trusted: str, effect: str

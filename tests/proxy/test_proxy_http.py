@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -104,11 +105,12 @@ class Place:
     project: Project
     stack: ExitStack
     port: int
+    path: str = "/mcp"
 
     def listen(self, *options: object, **environ: str) -> tuple[Peer, str]:
         """A started proxy, and its URL."""
         port = free_port()
-        url = f"http://127.0.0.1:{self.port}/mcp"
+        url = f"http://127.0.0.1:{self.port}{self.path}"
         command = [sys.executable, "-m", "guardrail", "mcp", "--url", url, "--listen", f"127.0.0.1:{port}", *options]
         peer = self.stack.enter_context(Peer(command, self.project.folder, SHOP_KEY="s3cret-key", **environ))
         until_it_listens(port, peer.process)
@@ -292,6 +294,53 @@ def test_a_client_that_has_gone_leaves_a_call_that_is_still_known(place: Place, 
     peer.ended()
     (run,) = runs()
     assert [call.outcome.outcome for call in run.calls if call.outcome] in (["ok"], ["in_doubt"])
+
+
+def test_a_cancellation_is_of_a_call_of_the_same_session(place: Place, runs: Runs) -> None:
+    peer, url = place.listen()
+    one, other = Client(url).begin(), Client(url).begin()
+    responses: list[httpx.Response] = []
+
+    def work(client: Client) -> None:
+        responses.append(client.post("tools/call", {"name": "note", "arguments": {"pause": 2}}, id="c"))
+
+    calling = [threading.Thread(target=work, args=(client,)) for client in (one, other)]
+    for call in calling:
+        call.start()
+    time.sleep(1)
+    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "c"}}
+    accept = {"accept": "application/json, text/event-stream"}
+    assert httpx.post(url, json=cancelled, headers={**accept, **one.headers}).status_code == 202
+    for call in calling:
+        call.join()
+    peer.process.send_signal(signal.SIGTERM)
+    peer.ended()
+    assert sorted(call.outcome.outcome for run in runs() for call in run.calls if call.outcome) == ["in_doubt", "ok"]
+    assert [answer_in(said)["id"] for said in responses if said.content.strip()] == ["c"]
+
+
+def test_the_end_of_the_proxy_ends_streams_without_a_word(place: Place) -> None:
+    peer, url = place.listen()
+    client = Client(url).begin()
+    with httpx.stream("GET", url, headers={"accept": "text/event-stream", **client.headers}, timeout=PATIENCE) as said:
+        assert said.status_code == 200
+        peer.process.send_signal(signal.SIGTERM)
+        assert peer.ended() == 0
+    assert b"Traceback" not in peer.log
+
+
+def test_no_answer_waits_for_a_delayed_acknowledgement(place: Place) -> None:
+    _, url = place.listen()
+    client = Client(url).begin()
+    sent = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "say", "arguments": {"word": "x"}}}
+    accept = {"accept": "application/json, text/event-stream"}
+    took: list[float] = []
+    with httpx.Client(headers={**accept, **client.headers}, timeout=PATIENCE) as http:
+        for _ in range(40):
+            begun = time.perf_counter()
+            assert text(answer_in(http.post(url, json=sent))["result"]) == "x"
+            took.append(time.perf_counter() - begun)
+    assert sorted(took)[10] < 0.035  # the acknowledgement would come after 40 ms
 
 
 async def test_eight_clients_with_their_own_sessions_lose_nothing(place: Place, runs: Runs) -> None:

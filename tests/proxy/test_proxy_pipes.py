@@ -22,7 +22,11 @@ from support.mcp_peers import SHOP_SERVER, Peer, proxied
 from support.project import Project
 
 Runs = Callable[[], list[RunHistory]]
-CALL = {"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "lookup_order", "arguments": {"order_id": 17}}}
+CALL: dict[str, Any] = {
+    "jsonrpc": "2.0",
+    "method": "tools/call",
+    "params": {"name": "lookup_order", "arguments": {"order_id": 17}},
+}
 
 
 def outcomes(runs: Runs) -> list[str]:
@@ -52,6 +56,7 @@ UNCLEAR = (
     (b'{"jsonrpc": "2.0", "id": 1.5, "method": "ping"}', -32600),
     (b'{"jsonrpc": "2.0", "id": null, "method": "tools/call", "params": {"name": "lookup_order"}}', -32600),
     (b'{"jsonrpc": "2.0", "id": 1, "method": ["tools/call"]}', -32600),
+    (b'{"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "refund_order"}}', -32600),
     (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": 5}}', -32602),
     (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "a", "arguments": []}}', -32602),
     (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}', -32602),
@@ -66,6 +71,18 @@ def test_an_unclear_line_is_answered_and_not_passed_on(start: Start, project: Pr
         assert peer.hear(lambda message: "error" in message)["error"]["code"] == code, line
     assert peer.ask("ping")["result"] == {}
     assert (project.folder / "heard").read_bytes().count(b"\n") == 3  # the session's opening, and the ping
+
+
+def test_a_guard_that_fails_lets_nothing_through_and_goes_on(project: Project) -> None:
+    failing = "from guardrail.proxy.session import Session as S; is_call = S.is_call; S.is_call = lambda self, request: 1 // 0 if request.id == 'x' else is_call(self, request); from guardrail.cli.main import main; main()"
+    server = ["--", sys.executable, SHOP_SERVER, project.folder / "shop.db"]
+    with Peer([sys.executable, "-c", failing, "mcp", *server], project.folder, SHOP_KEY="k") as peer:
+        peer.begin()
+        assert peer.ask("tools/call", CALL["params"], id="x")["error"]["code"] == -32603
+        assert not peer.call("lookup_order", order_id=17)["isError"]
+        assert peer.close() == 0
+        assert b"guardrail.guard_error" in peer.log
+    assert (project.folder / "heard").read_text().count("tools/call") == 1
 
 
 def test_no_message_hides_in_another_behind_a_carriage_return(start: Start, project: Project) -> None:
@@ -235,7 +252,7 @@ def test_a_server_that_does_not_end_by_itself_is_made_to(project: Project) -> No
     [
         (["--", "/no/such/server"], 2, "/no/such/server: No such file"),
         ([], 2, "give a server"),
-        (["--url", "http://127.0.0.1:1"], 2, "go together"),
+        (["--url", "http://127.0.0.1:1"], 2, "--url needs --listen"),
         (["--task", "nothing", "--", "cat"], 2, "no such task"),
         (["--idle", "soon", "--", "cat"], 2, "--idle"),
         (["--server", "other", "--", "cat"], 2, "no such server"),

@@ -33,8 +33,8 @@ TABLE = (
 STATE = (
     "SELECT @@sql_mode, @@time_zone, @@tx_isolation, @@tx_read_only, @@autocommit, @@character_set_client, "
     "@@character_set_results, @@character_set_connection, @@collation_connection, @@group_concat_max_len, "
-    "@@sql_select_limit, @@max_statement_time, @@lc_time_names, @@div_precision_increment, @@sql_auto_is_null, "
-    "@@default_week_format, @mine, DATABASE(), CONNECTION_ID()"
+    "@@sql_select_limit, @@max_statement_time, @@net_write_timeout, @@lc_time_names, @@div_precision_increment, "
+    "@@sql_auto_is_null, @@default_week_format, @mine, DATABASE(), CONNECTION_ID()"
 )
 
 

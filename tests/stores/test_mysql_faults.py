@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 import socket
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from support.mariadb_servers import Server
 from support.mysql_looks import ask, only, value, why
 from support.servers import connect_mariadb, execute_on_mariadb
 
-TIMEOUT = "it took longer than the store's timeout; narrow the question, or raise the timeout"
+TIMEOUT = "it took longer than the store's timeout; narrow .*, or raise the timeout$"
 TABLE = ("CREATE TABLE t (id INT PRIMARY KEY, name TEXT)", "INSERT INTO t VALUES (1, 'secret'), (2, 'secret')")
 COUNT = ask("SELECT count(*) FROM t")
 ENDLESS = ask("SELECT count(*) FROM seq_1_to_100000 a JOIN seq_1_to_100000 b ON a.seq + b.seq = 7")
@@ -52,7 +53,7 @@ def test_a_host_and_a_database_that_are_none_are_said(url: str) -> None:
 def test_a_query_that_takes_too_long_is_ended_by_the_server(url: str) -> None:
     store = open_store("shop", url, 3)
     slow, quick = store.look([ENDLESS, COUNT])
-    assert why(slow).endswith(TIMEOUT)
+    assert re.search(TIMEOUT, why(slow))
     assert only(quick) == 2
     store.close()
 
@@ -61,7 +62,7 @@ def test_the_questions_of_a_look_have_one_time_together(url: str) -> None:
     store = open_store("shop", url, 0.5)
     with ThreadPoolExecutor(1) as pool:
         answers = pool.submit(store.look, [ENDLESS] * 50).result(timeout=20)
-    assert all(why(answer).endswith(TIMEOUT) for answer in answers)
+    assert all(re.search(TIMEOUT, why(answer)) for answer in answers)
     assert value(store, "SELECT 1") == 1
     store.close()
 
@@ -71,7 +72,7 @@ def test_a_table_that_is_locked_is_waited_for_no_longer_than_the_timeout(url: st
     with closing(connect_mariadb(url)) as agent, agent.cursor() as cursor:
         cursor.execute("LOCK TABLES t WRITE")
         locked, free = store.look([COUNT, ask("SELECT 1")])
-        assert why(locked).endswith(TIMEOUT)
+        assert re.search(TIMEOUT, why(locked))
         assert only(free) == 1
     assert value(store, "SELECT count(*) FROM t") == 2
     store.close()
@@ -90,7 +91,7 @@ def test_a_connection_of_the_users_outlives_a_look_that_took_too_long(url: str) 
     with closing(connect_mariadb(url)) as mine:
         store = open_store("shop", mine, 3, "mysql")
         [slow] = store.look([ENDLESS])
-        assert why(slow).endswith(TIMEOUT)
+        assert re.search(TIMEOUT, why(slow))
         assert value(store, "SELECT count(*) FROM t") == 2
 
 
@@ -168,7 +169,7 @@ def test_a_look_whose_connection_is_killed_is_tried_again_only_on_one_that_was_k
         kill(url, "COMMAND = 'Query'")
         endless, count = looking.result()
     if kept:
-        assert why(endless).endswith(TIMEOUT)
+        assert re.search(TIMEOUT, why(endless))
         assert only(count) == 2
     else:
         assert "it cannot be reached: " in why(endless)
@@ -204,7 +205,7 @@ def test_a_server_that_fails_in_the_middle_of_a_look_costs_all_its_answers(
             pass
         end(mariadb_server)
         answers = looking.result(timeout=30)
-    assert all(says in why(answer) for answer in answers)
+    assert all(re.search(says, why(answer)) for answer in answers)
     store.close()
 
 
@@ -221,7 +222,7 @@ def test_a_server_that_hangs_while_rows_are_read_is_left_in_time(mariadb_server:
             pass
         mariadb_server.freeze()
         [answer] = looking.result(timeout=30)
-    assert why(answer).endswith(TIMEOUT)
+    assert re.search(TIMEOUT, why(answer))
     store.close()
 
 
@@ -232,7 +233,7 @@ def test_a_connection_of_the_users_that_hangs_is_left_in_time(mariadb_server: Se
         mariadb_server.freeze()
         with ThreadPoolExecutor(1) as pool:
             answers = pool.submit(store.look, ALL).result(timeout=30)
-        assert all(why(answer).endswith(TIMEOUT) for answer in answers)
+        assert all(re.search(TIMEOUT, why(answer)) for answer in answers)
 
 
 async def test_a_look_that_hangs_does_not_stop_the_loop(mariadb_server: Server) -> None:

@@ -61,12 +61,14 @@ def test_all_questions_of_a_look_see_the_same_moment(shop: Store, url: str) -> N
     with ThreadPoolExecutor(1) as pool:
         moving = pool.submit(move_money)
         try:
-            seen = [[Decimal(str(only(answer))) for answer in shop.look(amounts)] for _ in range(50)]
+            seen: list[tuple[Decimal, ...]] = []
+            while len(seen) < 50 or (len({*seen}) == 1 and len(seen) < 5_000):  # on a busy machine it begins late
+                seen.append(tuple(Decimal(str(only(answer))) for answer in shop.look(amounts)))
         finally:
             stop.set()
         moving.result()
     assert {sum(look) for look in seen} == {2 * Decimal("24.90")}
-    assert len({tuple(look) for look in seen}) > 1, "the agent was at work meanwhile"
+    assert len({*seen}) > 1, "the agent was at work meanwhile"
 
 
 def test_a_question_that_fails_costs_its_own_answer_only(shop: Store) -> None:

@@ -67,8 +67,12 @@ def cancel_order(**_: object) -> dict[str, Any]:
     return said({"error": "only an open order can be cancelled"}, failed=True)
 
 
-def fail(code: int, **_: object) -> dict[str, Any]:
-    raise RuntimeError(code)
+def fail(code: int, text: str = "as asked for", **_: object) -> dict[str, Any]:
+    raise RuntimeError(code, text)
+
+
+def misfit(name: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": f"Unknown tool: {name}"}], "isError": True}
 
 
 def die(**_: object) -> dict[str, Any]:
@@ -140,13 +144,17 @@ TOOLS: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, bool] | None]] =
 
 def call(request: dict[str, Any]) -> None:
     params, id = request["params"], request["id"]
+    if params["name"] not in TOOLS:
+        send({"id": id, "result": misfit(params["name"])})
+        return
     tool, _ = TOOLS[params["name"]]
     token = params.get("_meta", {}).get("progressToken")
     args = {"id": id, "token": token, "state": params.get("requestState"), **params.get("arguments", {})}
     try:
         result = tool(**args)
     except RuntimeError as error:
-        send({"id": id, "error": {"code": error.args[0], "message": "as asked for"}})
+        code, text = error.args
+        send({"id": id, "error": {"code": code, "message": text}})
     else:
         send({"id": id, "result": result})
 

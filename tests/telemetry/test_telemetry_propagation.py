@@ -241,10 +241,12 @@ def test_the_span_of_an_mcp_server_is_below_the_call() -> None:
     receiver.close()
 
     assert ended.returncode == 0, ended.stderr
-    for tool, failure in (("lookup_order", None), ("cancel_order", "tool_error")):
+    # The server hides what its tool raised, so the guard cannot tell whether it wrote before.
+    failures = {"lookup_order": (None, None), "cancel_order": ("tool_error", "guardrail.in_doubt")}
+    for tool, told in failures.items():
         served = receiver.span(f"tools/call {tool}")
-        assert served.attributes.get("error.type") == failure
-        assert receiver.span(f"execute_tool {tool}").attributes.get("error.type") == failure
+        called = receiver.span(f"execute_tool {tool}")
+        assert (served.attributes.get("error.type"), called.attributes.get("error.type")) == told
         assert f"execute_tool {tool}" in ancestors(receiver, served.item)
     assert receiver.parent("SELECT orders") == "tools/call lookup_order"
     assert len([span for span in receiver.spans if span.attributes.get("gen_ai.tool.name") == "lookup_order"]) == 2

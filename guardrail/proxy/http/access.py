@@ -7,9 +7,15 @@ import hmac
 import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 from urllib.parse import urlsplit
 
+from starlette.datastructures import Headers
+
 from guardrail.errors import GuardrailError
+
+_SINGLE: Final = ("host", "origin", "authorization", "mcp-session-id")
+"""The headers that say who asks: of each there may be one."""
 
 
 def is_loopback(host: str) -> bool:
@@ -43,14 +49,18 @@ class Access:
     token: str | None
     origins: Sequence[str]
 
-    def denied(self, headers: Mapping[str, str]) -> tuple[int, str] | None:
-        """The status and the reason with which a request is turned away; None: it is let in. Names in lower case."""
+    def denied(self, headers: Headers) -> tuple[int, str] | None:
+        """The status and the reason with which a request is turned away; None: it is let in."""
+        for name in _SINGLE:
+            if len(headers.getlist(name)) > 1:
+                return 400, f"the header {name} stands twice: one reader may take the first, another the last"
         if self.local and not is_loopback(_name(f"//{headers.get('host', '')}")):
             return 421, "this proxy serves this machine only, under the name localhost or its address"
         origin = headers.get("origin")
         if origin is not None and origin not in self.origins and not is_loopback(_name(origin)):
             return 403, "pages of this origin may not call: allow it with --origin"
-        shown = headers.get("authorization", "").removeprefix("Bearer ")
+        scheme, _, shown = headers.get("authorization", "").partition(" ")
+        shown = shown.strip() if scheme.lower() == "bearer" else ""
         if self.token is not None and not hmac.compare_digest(shown.encode(), self.token.encode()):
             return 401, "show the proxy's token: Authorization: Bearer ..."
         return None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from guardrail.proxy.messages import Malformed, Message, read
+from guardrail.proxy.messages import Message, read
 
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _LINE = re.compile(rb"\r\n|\n|\r")
@@ -24,12 +25,12 @@ class Event:
 
     @property
     def messages(self) -> list[Message]:
-        """The messages that it carries: mostly one; none in a comment, or a first event that has only an id."""
-        data = self._fields(b"data")
-        try:
-            found = read(b"\n".join(data)) if data else []
-        except Malformed:
-            return []
+        """The messages that it carries: mostly one; none in a comment, or a first event that has only an id.
+
+        Raises `Malformed` for one that carries something else: another reader might take it for a message.
+        """
+        data = b"\n".join(self._fields(b"data"))
+        found = read(data) if data.strip() else []
         return found if isinstance(found, list) else [found]
 
     @property
@@ -58,11 +59,16 @@ class Events:
     def __init__(self, longest: int) -> None:
         self._longest = longest
         self._rest = bytearray()
+        self._begun = False
 
     def cut(self, chunk: bytes) -> Iterator[Event]:
         """The events that a chunk completes."""
         begin, known = 0, len(self._rest)
         self._rest += chunk
+        if not self._begun and len(self._rest) >= len(BOM_UTF8):
+            self._begun = True
+            if self._rest.startswith(BOM_UTF8):  # which belongs to the stream, and not to its first field's name
+                del self._rest[: len(BOM_UTF8)]
         # A pair of line breaks may be cut in two, so the search begins a little before the chunk.
         ends = [end.end() for end in _END.finditer(self._rest, max(0, known - 3))]
         for end in ends:

@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from guardrail.proxy import traces
 from guardrail.proxy.exchange import ServerAway, ServerLost
 from guardrail.proxy.http.access import Access, credential
 from guardrail.proxy.http.relay import HttpRefused, Relay
@@ -32,10 +33,21 @@ from guardrail.proxy.http.responses import (
     refusal,
     whole,
 )
-from guardrail.proxy.messages import INVALID_REQUEST, LONGEST, Malformed, Message, failure, read, read_strictly
+from guardrail.proxy.messages import (
+    GUARD_FAILED,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    LONGEST,
+    Malformed,
+    Message,
+    failure,
+    read,
+    read_strictly,
+)
 from guardrail.proxy.runs import Runs
 from guardrail.proxy.session import Session, with_meta
 from guardrail.proxy.words import Words, passed_on
+from guardrail.telemetry.logs import get_logger
 
 SESSION: Final = "mcp-session-id"
 MOST_SESSIONS: Final = 10_000
@@ -44,10 +56,21 @@ CONNECTING: Final = 10.0
 
 
 class Front:
-    """What clients talk to. `headers` are sent to the server with every request; they win over a client's."""
+    """What clients talk to. `headers` are sent to the server with every request; they win over a client's.
+
+    `transport` is the way to the server, where it is not HTTP over the network.
+    """
 
     def __init__(
-        self, runs: Runs, url: str, access: Access, *, name: str, headers: Mapping[str, str], longest: int = LONGEST
+        self,
+        runs: Runs,
+        url: str,
+        access: Access,
+        *,
+        name: str,
+        headers: Mapping[str, str],
+        transport: httpx.AsyncBaseTransport | None = None,
+        longest: int = LONGEST,
     ) -> None:
         self._runs = runs
         self._url = url
@@ -61,6 +84,7 @@ class Front:
             timeout=httpx.Timeout(None, connect=CONNECTING),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
             trust_env=False,
+            transport=transport,
         )
         path = urlsplit(url).path or "/"
         self.app = Starlette(routes=[Route(path, self._serve, methods=["GET", "POST", "DELETE"])])
@@ -93,6 +117,9 @@ class Front:
             return refusal(502, failure(None, INVALID_REQUEST, str(error)))
         except ClientDisconnect:
             return Response(status_code=499)
+        except Exception as error:  # noqa: BLE001 - the guard's own failure: the request gets no further
+            get_logger().error("guardrail.guard_error", error=type(error).__name__, why=str(error))
+            return refusal(500, failure(None, INTERNAL_ERROR, GUARD_FAILED))
 
     # Requests.
 
@@ -140,8 +167,8 @@ class Front:
         """A call: answered at once in JSON, or by a stream where the server has something to say before."""
         if request.headers.get(SESSION) is not None and session.is_taken(message):
             raise Malformed(INVALID_REQUEST, f"the id {message.key} is that of a request under way: use another")
-        relay = Relay(lambda raw: self._ask(request, raw), self._longest)
-        exchange = relay.exchange = session.call(message, relay.send)
+        relay = Relay(lambda raw: self._ask(request, raw, traces.current()), self._longest)
+        exchange = relay.exchange = session.call(message, relay.send, request.headers)
         gone = asyncio.create_task(_gone(request))
         try:
             awaited: tuple[asyncio.Future[Any], ...] = (exchange.said, relay.streaming, gone)
@@ -196,19 +223,27 @@ class Front:
 
     # The server.
 
-    async def _ask(self, request: Request, raw: bytes) -> httpx.Response:
-        """The server's response to a request, its body not yet read. Raises `ServerAway` and `ServerLost`."""
+    async def _ask(self, request: Request, raw: bytes, trace: Mapping[str, str] = {}) -> httpx.Response:
+        """The server's response to a request, its body not yet read. Raises `ServerAway` and `ServerLost`.
+
+        `trace` is the guard's, which the server gets to know in the place of the client's.
+        """
         hidden = HOP if self._access.token is None else HOP | {"authorization"}
+        hidden = hidden | traces.FIELDS if trace else hidden
         headers = {name: value for name, value in request.headers.items() if name not in hidden}
-        headers |= {"accept-encoding": "identity", **self._headers}
-        query = f"?{request.url.query}" if request.url.query else ""
-        asked = self._http.build_request(request.method, self._url + query, headers=headers, content=raw or None)
+        headers |= {"accept-encoding": "identity", **trace, **self._headers}
+        url = httpx.URL(self._url).copy_merge_params(query) if (query := request.url.query) else self._url
+        asked = self._http.build_request(request.method, url, headers=headers, content=raw or None)
         try:
             response = await self._http.send(asked, stream=True)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol) as error:
             raise ServerAway(f"the server cannot be reached: {error}") from error
         except httpx.HTTPError as error:
             raise ServerLost(f"the connection to the server broke: {error}") from error
+        if response.has_redirect_location:  # a client that followed it would talk to the server without a guard
+            await response.aclose()
+            kind = ServerAway if response.status_code in (307, 308) else ServerLost  # those want the same request again
+            raise kind(f"the server is somewhere else: give its place as --url: {response.headers['location']}")
         if response.status_code == 404 and (session := self._known(request)) is not None:
             self._sessions.pop(session.name, None)
             self._do(self._lost(session))

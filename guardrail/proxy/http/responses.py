@@ -13,7 +13,8 @@ from starlette.types import Receive, Scope, Send
 
 from guardrail.proxy.exchange import ServerLost
 from guardrail.proxy.http.events import Event, Events, TooLong
-from guardrail.proxy.messages import Message
+from guardrail.proxy.messages import Malformed, Message
+from guardrail.telemetry.logs import get_logger
 
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
@@ -66,8 +67,12 @@ def refusal(status: int, message: Message, headers: Mapping[str, str] | None = N
 
 
 async def adapted(event: Event, adapt: Adapt) -> list[Event]:
-    """An event whose answers are adapted; the event itself where that changes nothing."""
-    before = event.messages
+    """An event whose answers are adapted; the event itself where that changes nothing, nothing where it is no message."""
+    try:
+        before = event.messages
+    except Malformed as error:
+        get_logger().warning("guardrail.server_event_dropped", why=str(error), bytes=len(event.raw))
+        return []
     after = [await adapt(message) if message.is_answer else message for message in before]
     if all(one is other for one, other in zip(before, after, strict=True)):
         return [event]

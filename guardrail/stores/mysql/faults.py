@@ -10,6 +10,7 @@ from pymysql import Error, InterfaceError
 from pymysql.constants import ER
 
 from guardrail.errors import StoreError
+from guardrail.stores.answers import NARROW
 
 _CLIENT: Final = range(2000, 3000)
 """Errors of the driver's own: the connection could not be made, or was lost."""
@@ -42,7 +43,7 @@ _WORDS: Final[Mapping[int, str]] = {
 }
 """Errors that the driver has no name for."""
 
-_TIMEOUT: Final = "it took longer than the store's timeout; narrow the question, or raise the timeout"
+_TIMEOUT: Final = f"it took longer than the store's timeout; {NARROW}, or raise the timeout"
 
 
 def is_away(error: Error) -> bool:

@@ -9,7 +9,6 @@ from typing import Any, Final, cast
 
 from guardrail.query.binding import bind
 from guardrail.query.proof import Dialect
-from guardrail.stores import looks
 from guardrail.stores.looks import Described, Result, Scope, Statement, Take
 from guardrail.stores.mysql.types import Column, quoted, quoted_table, ticked
 from guardrail.stores.store import Ask
@@ -45,10 +44,8 @@ class MysqlGrammar:
 
     dialect: Dialect = "mysql"
 
-    def __init__(self, mariadb: bool, normalizes: bool) -> None:
-        """`normalizes`: the server can write JSON that is kept as text in a normal form."""
+    def __init__(self, mariadb: bool) -> None:
         self.server = "MariaDB" if mariadb else "MySQL"
-        self._normalizes = normalizes
         # MariaDB keeps JSON as text, and has a check of the table say so.
         self._schema = (_COLUMNS, _INDEXES, _CHECKS) if mariadb else (_COLUMNS, _INDEXES)
 
@@ -74,16 +71,16 @@ class MysqlGrammar:
             return None
         clauses = {clause for rows in checks for [clause] in rows}
         keys = _keys(indexes)
-        found = {row[0]: _column(row, clauses, self._normalizes) for row in columns}
+        found = {row[0]: _column(row, clauses) for row in columns}
         return Described(table, keys[0] if keys else None, found, keys=keys)
 
     def count(self, table: str, most: int) -> Statement:
         """See `Grammar`."""
         return Statement(f"SELECT COUNT(*) FROM (SELECT 1 FROM {quoted_table(table)} LIMIT {most:d}) AS counted")
 
-    def hash(self, columns: Sequence[looks.Column]) -> str:
+    def hash(self, hashed: Sequence[str]) -> str:
         """See `Grammar`: sixteen bytes, of the values' texts with commas between them."""
-        separated = ", ',', ".join(column.hashed for column in columns)
+        separated = ", ',', ".join(hashed)
         return f"UNHEX(MD5(CONCAT({separated})))"
 
     def select(self, read: Sequence[str], scope: Scope, most: int, take: Take | None = None) -> Statement:
@@ -106,15 +103,13 @@ class MysqlGrammar:
         return Statement(f"{sql} LIMIT {most + 1:d}", values, most, take)
 
 
-def _column(row: tuple[Any, ...], clauses: Collection[str], normalizes: bool) -> Column:
+def _column(row: tuple[Any, ...], clauses: Collection[str]) -> Column:
     name, type, spelled, nullable, default, extra = row
-    json = f"json_valid({ticked(name)})" in clauses
     return Column(
         name,
         type.lower(),
         spelled.lower(),
-        json=json,
-        normalized=json and normalizes,
+        json=f"json_valid({ticked(name)})" in clauses,
         nullable=bool(nullable),
         # MariaDB writes NULL where nothing else is the default.
         generated=default not in (None, "NULL") or any(word in extra.lower() for word in _FILLED),

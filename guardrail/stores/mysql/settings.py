@@ -47,12 +47,6 @@ def is_mariadb(connection: Connection) -> bool:
     return "mariadb" in _version(connection).lower()
 
 
-def has_json_normalize(connection: Connection) -> bool:
-    """Whether it leads to MariaDB since 10.7, which can write JSON in a normal form."""
-    release = _mariadb(_version(connection))
-    return release is not None and release >= (10, 7)
-
-
 def _version(connection: Connection) -> str:
     """What the server calls itself, such as `10.11.6-MariaDB` or `8.4.3`."""
     return str(cast("Any", connection).get_server_info())
@@ -88,6 +82,8 @@ def _wanted(connection: Connection, timeout: float) -> Mapping[str, object]:
         f"{transaction}_isolation": "REPEATABLE-READ",
         # Not only the transaction reads only: a CREATE or DROP ends it, and would be carried out behind it.
         f"{transaction}_read_only": 1,
+        # Of a connection that was cut off in the middle of an answer the server may hear nothing; it holds the tables.
+        "net_write_timeout": max(1, ceil(timeout)),
     }
     limit = timeout * SHARE
     if is_mariadb(connection):

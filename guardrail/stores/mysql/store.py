@@ -18,7 +18,7 @@ from guardrail.stores.mysql.faults import is_away, reason
 from guardrail.stores.mysql.grammar import MysqlGrammar
 from guardrail.stores.mysql.positions import MysqlPositions
 from guardrail.stores.mysql.remarks import remarks
-from guardrail.stores.mysql.settings import Connection, has_json_normalize, is_mariadb
+from guardrail.stores.mysql.settings import Connection, is_mariadb
 from guardrail.stores.sources import Source
 from guardrail.stores.store import Question, Remark, Trial
 from guardrail.threads import in_turns
@@ -67,7 +67,7 @@ class MysqlStore:
     def _looked(self, questions: Sequence[Question]) -> list[Answer] | None:
         """The answers; None where a kept connection was lost, so that another is to be tried."""
         with self._source.lease(self._timeout) as lease:
-            grammar = MysqlGrammar(is_mariadb(lease.connection), has_json_normalize(lease.connection))
+            grammar = MysqlGrammar(is_mariadb(lease.connection))
             try:
                 with bounded(lease.connection, self._timeout):
                     return drive(lease.connection, look(questions, grammar, self.name))

@@ -42,15 +42,14 @@ class Column:
     """A column as the catalog has it.
 
     `type` is the bare name of its type, `spelled` the type as SQL writes it. `json`: a check of the table says that its
-    text is JSON, which is what MariaDB makes of a JSON column; `normalized`: and the server can write it in a normal
-    form. `nullable`: it may be null; `generated`: the database may fill it by itself.
+    text is JSON, which is what MariaDB makes of a JSON column. `nullable`: it may be null; `generated`: the database
+    may fill it by itself.
     """
 
     name: str
     type: str
     spelled: str
     json: bool
-    normalized: bool
     nullable: bool
     generated: bool
 
@@ -72,16 +71,18 @@ class Column:
         return f"{self._value} AS `{SINGLE}`" if self.type == "float" else self._value
 
     @property
-    def hashed(self) -> str:
+    def hashed(self) -> str | None:
         """The expression that is hashed: its text differs where values differ, and holds no comma.
 
-        Texts go in by their bytes, so that letters' case and blanks count, whatever the collation; documents that are
-        kept as text in a normal form, where the server has one.
+        Texts go in by their bytes, so that letters' case and blanks count, whatever the collation. Documents are hashed
+        where they are read: the normal form that MariaDB has for them takes longer, and two documents in which a name
+        stands twice may share it.
         """
+        if self.kind == "json":
+            return None
         if self.kind not in _PLAIN:
             name = quoted(self.name)
-            value = f"IFNULL({_structure(name)}, {name})" if self.normalized else name
-            return f"IF({name} IS NULL, '-', HEX({value}))"
+            return f"IF({name} IS NULL, '-', HEX({name}))"
         return f"IFNULL({self._value}, '-')" if self.nullable else self._value
 
     def equals(self, parameter: str) -> str:
@@ -110,45 +111,6 @@ class Column:
         if self.type in _SPATIAL:
             return f"ST_AsText({name})"
         return {"float": f"({name} + 0e0)", "bit": f"({name} + 0)"}.get(self.type, name)
-
-
-_ESCAPED: Final = (*range(32), ord("\\"))
-"""The characters that, beside the quote, stay escaped: each by one escape, in small letters."""
-
-_UNIFIED: Final = (
-    *((blank, " ") for blank in "\n\r\t"),  # as such no text of a document has them, nor may a string
-    (r"\\", r"\u005c"),  # so that every other backslash begins an escape
-    (r"\"", r"\u0022"),
-    (r"\/", "/"),
-    *((rf"\{letter}", rf"\u{ord(sign):04x}") for letter, sign in zip("bfnrt", "\b\f\n\r\t", strict=True)),
-    *((rf"\u{code:04X}", rf"\u{code:04x}") for code in _ESCAPED if f"{code:X}" != f"{code:x}"),
-    ('"', r"\""),
-)
-"""What is replaced by what, in this order, to make a string of a document, in which all other escapes can be read."""
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", r"\\") + "'"
-
-
-_QUOTE: Final = _literal('"')
-_BACKSLASH: Final = _literal("\\")
-_KEPT: Final = _literal(r"\\(u00([01].|22|5c))")
-_TWICE: Final = _literal(r"\\\\\1")
-
-
-def _structure(name: str) -> str:
-    """A document in its normal form: JSON_NORMALIZE orders names and numbers, but leaves escapes as they are.
-
-    Where there are any, they are read before. A name that an object has twice stays there twice.
-    """
-    text = f"CONVERT({name} USING utf8mb4) COLLATE utf8mb4_bin"
-    unified = text
-    for written, form in _UNIFIED:
-        unified = f"REPLACE({unified}, {_literal(written)}, {_literal(form)})"
-    kept = f"REGEXP_REPLACE({unified}, {_KEPT}, {_TWICE})"
-    read = f"JSON_UNQUOTE(CONCAT({_QUOTE}, {kept}, {_QUOTE}))"
-    return f"JSON_NORMALIZE(IF(INSTR({text}, {_BACKSLASH}), {read}, {text}))"
 
 
 def ticked(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from psycopg import DataError, Error, InterfaceError, OperationalError, errors
 
 from guardrail.errors import StoreError
+from guardrail.stores.answers import NARROW
 from guardrail.stores.sources import told
 
 _VALUES = ("22", "23", "P0")
@@ -27,7 +28,7 @@ def reason(error: Exception) -> str:
         case errors.LockNotAvailable():
             return "another's lock on it was held for longer than a look can wait, which is a part of the timeout: raise the timeout"
         case TimeoutError() | errors.QueryCanceled():
-            return "it took longer than the store's timeout; narrow the question, or raise the timeout"
+            return f"it took longer than the store's timeout; {NARROW}, or raise the timeout"
         case errors.InsufficientPrivilege():
             return f"{_said(error)}: grant SELECT to the store's role"
         case errors.InvalidPassword() | errors.InvalidAuthorizationSpecification():

@@ -7,9 +7,8 @@ from typing import Any, Final, cast
 
 from guardrail.query.binding import bind_in_order
 from guardrail.query.proof import Dialect
-from guardrail.stores import looks
 from guardrail.stores.looks import Described, Result, Scope, Statement, Take
-from guardrail.stores.postgres.types import Column, quoted, quoted_table
+from guardrail.stores.postgres.types import Column, hash_of, quoted, quoted_table
 from guardrail.stores.store import Ask
 
 _BEGIN: Final = Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -68,10 +67,6 @@ _KEYS: Final = """
 """The primary key, then the unique indexes over columns that are never null, the shortest first."""
 
 
-_SEED: Final = 1_735_746_930
-"""What hashes begin with; with 0, a null would have the hash of a float that is 0, and with 1 that of a numeric 0."""
-
-
 def opening(own: bool) -> tuple[Statement, ...]:
     """What every look begins with: a snapshot, and settings that a session of another's may have changed.
 
@@ -123,10 +118,9 @@ class PostgresGrammar:
         """See `Grammar`."""
         return Statement(f"SELECT count(*) FROM (SELECT FROM {quoted_table(table)} LIMIT {most:d}) AS counted")
 
-    def hash(self, columns: Sequence[looks.Column]) -> str:
+    def hash(self, hashed: Sequence[str]) -> str:
         """See `Grammar`: eight bytes, of the row's values; servers before version 14 have no such function."""
-        hashed = ", ".join(column.hashed for column in columns)
-        return f"pg_catalog.int8send(pg_catalog.hash_record_extended(ROW({hashed}), {_SEED}::int8))"
+        return f"pg_catalog.int8send({hash_of(', '.join(hashed))})"
 
     def select(self, read: Sequence[str], scope: Scope, most: int, take: Take | None = None) -> Statement:
         """See `Grammar`."""

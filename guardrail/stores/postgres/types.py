@@ -36,11 +36,11 @@ _READ_AS: Final = {
     _MONEY: "{}::numeric",
     _REAL: "{}::text::float8",  # 0.1, and not the double that is nearest to it
 }
-_HASHED_AS: Final = {_JSONB: "{0}, pg_catalog.jsonb_typeof({0})", _TIMETZ: "extract(epoch FROM {})"}
-"""Where it is not what is read: numbers in documents may be written in two ways, instants in two zones.
+_HASHED_AS: Final = {_TIMETZ: "extract(epoch FROM {})"}
+"""Where it is not what is read: instants may be written in two zones."""
 
-An empty object and an empty list have the same hash.
-"""
+_SEED: Final = 1_735_746_930
+"""What hashes begin with; with 0, a null would have the hash of a float that is 0, and with 1 that of a numeric 0."""
 
 _JSONS: Final = 199
 """The type of lists of `json`."""
@@ -48,13 +48,16 @@ _JSONS: Final = 199
 _FIRST_OF_USERS: Final = 16_384
 """The first oid of a type that is not the server's own."""
 
-_ESCAPES: Final = (
-    r"\\u(0000|[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F]))|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
-)
+_ESCAPE: Final = r"\\u(0000|[dD][89a-fA-F])"
 """A zero character, or half of a pair of surrogates."""
+
+_PAIR: Final = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 
 _FAR: Final = r"(^|[\s:,[])-?[0-9.]+[eE][+-]?[0-9]{5}"
 """A number with an exponent of five digits."""
+
+_MAYBE_FAR: Final = "[eE][+-]?[0-9]{5}"
+"""The same or another text, which is told sooner."""
 
 _COMPARED_AS: Final = {_MONEY: "numeric", _JSON: "text", _JSONB: "text"}
 _WHOLE: Final = {21: 2**15, 23: 2**31, 20: 2**63, 26: 2**32}
@@ -98,10 +101,12 @@ class Column:
 
         A document that is kept as text (`json`) is told by its structure, as it may be written in many ways.
         """
+        if self.type == _JSONB and not self.parts:
+            return _structure(quoted(self.name))
         if self.parts == "A" and self.type < _FIRST_OF_USERS and self.type != _JSONS:
-            return f"{self.read}::jsonb"
+            return _structure_once(f"{self.read}::jsonb")
         if self.parts or self.type == _JSON:
-            return _structure(self._json)
+            return _structure_once(_as_jsonb(self._json))
         if self.type in _HASHED_AS:
             return _HASHED_AS[self.type].format(quoted(self.name))
         # Under some collations texts are equal that differ; under this one none are.
@@ -137,32 +142,44 @@ class Column:
         return f"{quoted(self.name)} OPERATOR(pg_catalog.=) CAST({parameter} AS {self.spelled})"
 
 
-def _structure(json: str) -> str:
-    """What tells the structure of a document: it in a list, as an empty object and an empty list have one hash.
-
-    Of a document that `jsonb` may refuse, the text tells: one such row would fail the whole picture.
+def _structure(jsonb: str) -> str:
+    """What tells the structure of a `jsonb`: its own hash and, as that knows of no end of a list or an object (to it
+    `[[1], 2]` is `[[1, 2]]`), its text without what tells 1 from 1.0.
     """
+    text = f'{jsonb}::text COLLATE pg_catalog."C"'
+    return f"{jsonb}, pg_catalog.replace(pg_catalog.replace({text}, '0', ''), '.', '')"
+
+
+def _structure_once(jsonb: str) -> str:
+    """The same of an expression that is worth to be evaluated once only."""
+    return f"(SELECT {hash_of(_structure('d.j'))} FROM (SELECT {jsonb} AS j OFFSET 0) AS d)"
+
+
+def _as_jsonb(json: str) -> str:
+    """A `json` as `jsonb`; a hash of its text where that may refuse it: one such row would fail the whole picture."""
     text = f"{json}::text"
     digest = f'pg_catalog.hashtextextended({text} COLLATE pg_catalog."C", 0)'
-    return (
-        f"CASE WHEN {text} IS NULL THEN NULL"
-        f" WHEN {_may_be_refused(text)} THEN pg_catalog.to_jsonb({digest})"
-        f" ELSE pg_catalog.jsonb_build_array({json}) END"
-    )
+    return f"CASE WHEN {_may_be_refused(text)} THEN pg_catalog.to_jsonb({digest}) ELSE {json}::jsonb END"
 
 
 def _may_be_refused(text: str) -> str:
     """Whether `jsonb` may not hold a document: for a letter that texts, or this database, do not have, a number of too
     many digits (131,072 before the point, 16,383 behind it), or as it takes more than 256 MB.
     """
-    # Without the backslashes that stand for one, every other begins an escape.
-    escapes = rf"pg_catalog.replace({text}, '\\', 'x') ~ '{_ESCAPES}'"
+    # Without the backslashes that stand for one, every other begins an escape; without pairs, no half is left of one.
+    unpaired = rf"pg_catalog.regexp_replace(pg_catalog.replace({text}, '\\', 'x'), '{_PAIR}', 'x', 'g')"
+    escapes = f"{text} ~ '{_ESCAPE}' AND {unpaired} ~ '{_ESCAPE}'"
     return (
-        f"{text} ~ '{_FAR}'"
-        rf" OR pg_catalog.strpos({text}, '\u') > 0 AND (pg_catalog.getdatabaseencoding() <> 'UTF8' OR {escapes})"
+        f"{text} ~ '{_MAYBE_FAR}' AND {text} ~ '{_FAR}'"
+        rf" OR {text} LIKE '%\\u%' AND (pg_catalog.getdatabaseencoding() <> 'UTF8' OR {escapes})"
         f" OR pg_catalog.octet_length({text}) > 6000 AND {text} ~ '[0-9]{{255}}'"
         f" OR pg_catalog.octet_length({text}) > {2**24}"
     )
+
+
+def hash_of(values: str) -> str:
+    """The hash of expressions that are separated by commas, a number of eight bytes."""
+    return f"pg_catalog.hash_record_extended(ROW({values}), {_SEED}::int8)"
 
 
 def quoted(name: str) -> str:

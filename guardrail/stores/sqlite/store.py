@@ -13,7 +13,7 @@ from guardrail.errors import StoreError
 from guardrail.pictures import Answer, Rows, Table, Tables
 from guardrail.query.binding import bind
 from guardrail.query.proof import Dialect
-from guardrail.stores.answers import answered, check_dialect, no_api, unanswered
+from guardrail.stores.answers import NARROW, answered, check_dialect, no_api, unanswered
 from guardrail.stores.sqlite.pictures import photograph
 from guardrail.stores.sqlite.schema import read_table, table_names
 from guardrail.stores.sqlite.sessions import LONGEST_VALUE, File, Session, Source, quoted
@@ -97,7 +97,7 @@ class SqliteStore:
             case ["BUSY" | "LOCKED"]:
                 return f"a writer kept it locked for {self._timeout:g} s; shorten the writer, or raise the timeout"
             case ["INTERRUPT"]:
-                return f"it took longer than {self._timeout:g} s; narrow the question, or raise the store's timeout"
+                return f"it took longer than {self._timeout:g} s; {NARROW}, or raise the store's timeout"
             case ["CANTOPEN"] | ["IOERR"]:
                 return self._away(code)
             case ["NOTADB"] | ["CORRUPT"]:

@@ -22,7 +22,11 @@ class Client:
 
     name = "fastmcp client"
     modes: Sequence[Mode] = ("async",)
-    limits: Mapping[str, str] = {}
+    limits: Mapping[str, str] = {
+        "test_a_write_that_raises_is_in_doubt": (
+            "An exception comes as an answer with its text (fastmcp.server.server:FastMCP.call_tool), so it is an error."
+        ),
+    }
     nests = False
 
     def play(self, scene: Scene, mode: Mode) -> str:
@@ -42,6 +46,7 @@ class Server(Client):
     """A server that has the guard, and an agent beside it that opens the runs and names them."""
 
     name = "fastmcp server"
+    limits: Mapping[str, str] = {}
 
     async def aplay(self, scene: Scene, mode: Mode) -> str:
         shop = server(scene.functions(mode))

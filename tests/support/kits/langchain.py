@@ -1,10 +1,12 @@
-"""LangChain's `create_agent`, and a graph of one's own around LangGraph's `ToolNode`."""
+"""LangChain's `create_agent`, deepagents upon it, and a graph of one's own around LangGraph's `ToolNode`."""
 
 from __future__ import annotations
 
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from langchain.agents import create_agent
@@ -15,9 +17,12 @@ from langchain_core.messages.tool import tool_call, tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
 from pydantic import SkipValidation
 
-from guardrail_langchain import GuardrailMiddleware
+from guardrail import Guard, Run
+from guardrail_langchain import GuardrailMiddleware, guarded_node
 from support.kits.stage import Mode, Scene, Script, call_id
 
 
@@ -85,14 +90,54 @@ class LangChain:
         return str(last["messages"][-1].content)
 
     def _agent(self, scene: Scene, mode: Mode) -> tuple[Any, Any]:
+        config = {"configurable": {"thread_id": scene.thread}}
+        return self.agent(scene, _tools(scene.functions(mode)), scene.kept.setdefault("saver", InMemorySaver())), config
+
+    def agent(self, scene: Scene, tools: list[BaseTool], saver: InMemorySaver) -> Any:
+        """The agent of a scene, a compiled graph."""
         middleware = [] if scene.runs is None else [GuardrailMiddleware(scene.runs)]
-        tools = _tools(scene.functions(mode))
         if scene.inner is not None:
             inner = create_agent(Scripted(script=scene.inner), tools, middleware=middleware)
             tools = [*tools, _clerk(inner)]
-        saver = scene.kept.setdefault("saver", InMemorySaver())
-        agent = create_agent(Scripted(script=scene.script), tools, middleware=middleware, checkpointer=saver)
-        return agent, {"configurable": {"thread_id": scene.thread}}
+        return create_agent(Scripted(script=scene.script), tools, middleware=middleware, checkpointer=saver)
+
+
+class Node(LangChain):
+    """A graph of one's own: a node for the model, and a `ToolNode`."""
+
+    name = "langgraph node"
+    nests = False
+
+    def agent(self, scene: Scene, tools: list[BaseTool], saver: InMemorySaver) -> Any:
+        model, runs = Scripted(script=scene.script), scene.runs
+        node = ToolNode(tools) if runs is None else guarded_node(runs, tools)
+
+        def ask(state: MessagesState) -> dict[str, Any]:
+            if isinstance(runs, Run | Guard) and _stop(runs) is not None:
+                return {"messages": [AIMessage("The run is over.")]}
+            return {"messages": [model.invoke(state["messages"])]}
+
+        graph = StateGraph(MessagesState).add_node("model", ask).add_node("tools", node)
+        graph.add_edge(START, "model").add_conditional_edges("model", tools_condition).add_edge("tools", "model")
+        return graph.compile(checkpointer=saver)
+
+
+def _stop(runs: Guard | Run) -> object:
+    run = runs.current() if isinstance(runs, Guard) else runs
+    return None if run is None else run.stop
+
+
+class Deep(LangChain):
+    """An agent of deepagents, which brings tools and middleware of its own."""
+
+    name = "deepagents"
+    nests = False
+
+    def agent(self, scene: Scene, tools: list[BaseTool], saver: InMemorySaver) -> Any:
+        middleware = [] if scene.runs is None else [GuardrailMiddleware(scene.runs)]
+        model: Any = Scripted(script=scene.script)
+        create: Any = import_module("deepagents").create_deep_agent
+        return create(model, tools, middleware=middleware, checkpointer=saver)
 
 
 _TASK: Any = {"messages": [("user", "Do it.")]}
@@ -117,4 +162,4 @@ def _clerk(agent: Any) -> BaseTool:
     return StructuredTool.from_function(ask_clerk, coroutine=aask_clerk, name="ask_clerk")
 
 
-KITS = [LangChain()]
+KITS = [LangChain(), Node(), *([Deep()] if find_spec("deepagents") else [])]
