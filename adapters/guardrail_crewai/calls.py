@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from threading import Lock
-from typing import Any, cast
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from crewai.tools import BaseTool
@@ -29,9 +29,10 @@ class NotCarriedOut(ToolFailure):
 class Call:
     """A call of a tool: as the model asked for it, and what the framework is told."""
 
-    __slots__ = ("args", "asked", "id", "name", "result", "unfit")
+    __slots__ = ("args", "asked", "id", "name", "result", "said", "unfit")
 
     def __init__(self, tool: BaseTool, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        self.said = f"Tool '{tool.name}' "  # how the framework begins, where it answers instead of the tool
         self.asked = sanitize_tool_name(tool.name)
         self.name: str = getattr(tool, "original_tool_name", self.asked)  # on its MCP server
         self.args: dict[str, Any] = {**dict(zip(tool.args_schema.model_fields, args, strict=False)), **options}
@@ -66,13 +67,13 @@ class Call:
         self.result = result
         if not isinstance(result, ToolFailure):
             return result
-        if result.reason is ToolFailureReason.USAGE_LIMIT:
+        if result.reason is ToolFailureReason.USAGE_LIMIT and result.message.startswith(self.said):
             return Unmade(result)
         return {"error": result.as_agent_message()}
 
     def _unfit(self, error: ValueError) -> Unmade:
         """Tell that the arguments do not fit. Raises the error where it is the tool's own."""
-        if not (isinstance(error.__cause__, ValidationError) and " arguments validation failed: " in str(error)):
+        if not (isinstance(error.__cause__, ValidationError) and str(error).startswith(self.said)):
             raise error
         self.unfit = error
         return Unmade(error)
@@ -93,15 +94,12 @@ class Calls(Adapter[Call]):
     def refuse(self, native: Call, refused: Refused) -> NotCarriedOut:
         return NotCarriedOut(message=refused.text, retryable=True)
 
-    def noted(self, answer: Any) -> Any:
-        """The answer of the model, of which is noted which calls it asks for."""
-        if isinstance(answer, list):
-            calls = cast("list[object]", answer)
-            found = [info for call in calls if (info := extract_tool_call_info(call)) is not None]
-            asked = [(name, parse_tool_call_args(args, name, id)[0], id) for id, name, args in found]
-            with self._taking, suppress(RunNotOpen):
-                self._asked[self._runs.standing] = asked
-        return cast("Any", answer)
+    def note(self, answer: list[object]) -> None:
+        """Note which calls a model's answer asks for."""
+        found = [info for call in answer if (info := extract_tool_call_info(call)) is not None]
+        asked = [(name, parse_tool_call_args(args, name, id)[0], id) for id, name, args in found]
+        with self._taking, suppress(RunNotOpen):
+            self._asked[self._runs.standing] = asked
 
     def identify(self, call: Call) -> Call:
         """Take the call out of those that were asked for: the framework hands no id to a tool."""

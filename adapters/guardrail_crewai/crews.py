@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from crewai import Agent, Crew
 from crewai.agents.agent_builder.base_agent import BaseAgent
-from crewai.hooks import HookAborted
 from crewai.tools import BaseTool
 from crewai.utilities.llm_utils import create_llm
 
-from guardrail.errors import FINAL, RunHalted
 from guardrail.run.adapter import Runs
 from guardrail_crewai.calls import Calls
-from guardrail_crewai.twins import Outside, Twin, guarded_model, guarded_tools, kind
+from guardrail_crewai.models import gate, leaving
+from guardrail_crewai.twins import Twin, guarded_tools, kind
 
 A = TypeVar("A", Agent, Crew)
 
@@ -28,16 +25,20 @@ def guarded(agent: A, runs: Runs) -> A:
     an agent that another framework runs.
     """
     agents: list[BaseAgent | None] = [agent] if isinstance(agent, Agent) else _agents(agent)
+    guarding: list[Calls] = []
     for one in {id(each): each for each in agents if each is not None}.values():
         if not isinstance(one, Agent):
             raise TypeError(f"another framework runs the agent {one.role!r}: use that framework's adapter")
         calls = Calls(runs)
+        guarding.append(calls)
         object.__setattr__(one, "__class__", kind(_Agent, one, calls))
         one.tools = guarded_tools(one.tools, calls)
-        one.llm = guarded_model(one.llm, calls)
-        one.function_calling_llm = guarded_model(one.function_calling_llm, calls)
-    if isinstance(agent, Crew) and agent.manager_llm is not None:  # a manager is made of it, whose tools are its agents
-        agent.manager_llm = guarded_model(create_llm(agent.manager_llm), Calls(runs))
+        gate(one.llm, calls)
+        gate(one.function_calling_llm, calls)
+    if isinstance(agent, Crew) and agent.manager_llm is not None:  # a manager is made with it, whose tools are agents
+        agent.manager_llm = create_llm(agent.manager_llm)
+        for calls in guarding:
+            gate(agent.manager_llm, calls)
     return agent
 
 
@@ -49,19 +50,19 @@ class _Agent(Twin):
     """An agent: whatever tools it is given are guarded."""
 
     def execute_task(self, *args: Any, **options: Any) -> Any:
-        with _leaving():
+        with leaving():
             return self.guarded_class.execute_task(self, *args, **options)
 
     async def aexecute_task(self, *args: Any, **options: Any) -> Any:
-        with _leaving():
+        with leaving():
             return await self.guarded_class.aexecute_task(self, *args, **options)
 
     def kickoff(self, *args: Any, **options: Any) -> Any:
-        with _leaving():
+        with leaving():
             return self.guarded_class.kickoff(self, *args, **options)
 
     async def kickoff_async(self, *args: Any, **options: Any) -> Any:
-        with _leaving():
+        with leaving():
             return await self.guarded_class.kickoff_async(self, *args, **options)
 
     def create_agent_executor(self, tools: list[BaseTool] | None = None, task: Any = None) -> None:
@@ -74,14 +75,3 @@ class _Agent(Twin):
 
     def get_platform_tools(self, apps: Any) -> list[BaseTool]:
         return guarded_tools(self.guarded_class.get_platform_tools(self, apps), self.guarding)
-
-
-@contextmanager
-def _leaving() -> Generator[None]:
-    """What leaves an agent is an `Exception`: the framework waits for ever for a thread that is left by another one."""
-    try:
-        yield
-    except RunHalted as halted:
-        raise HookAborted(FINAL, source="guardrail") from halted
-    except Outside as outside:
-        raise outside.error from None

@@ -1,4 +1,4 @@
-"""CrewAI's tools and models with the guard around them: each a twin of the one that it guards.
+"""CrewAI's tools with the guard around them: each a twin of the one that it guards.
 
 A twin has a class of its own below that of the other, and shares with it all that it holds: for the framework it is of
 its kind, what changes in the one has changed in the other, and its copies are guarded too.
@@ -11,7 +11,6 @@ from functools import partial
 from types import new_class
 from typing import Any, ClassVar, cast
 
-from crewai.llms.base_llm import BaseLLM
 from crewai.tools import BaseTool
 
 from guardrail.errors import RunNotOpen
@@ -27,11 +26,6 @@ def guarded_tools(tools: Iterable[BaseTool] | None, calls: Calls) -> list[BaseTo
     return [tool if type(tool).__module__.startswith(OWN) else _guarded(tool, calls) for tool in tools or ()]
 
 
-def guarded_model(model: Any, calls: Calls) -> Any:
-    """A model that is asked only while the run is not over; what is none stays as it is."""
-    return _twin(model, kind(Model, model, calls)) if isinstance(model, BaseLLM) else model
-
-
 class Outside(BaseException):
     """A tool was called outside of a run: told to the program, whose mistake it is, and not to the model."""
 
@@ -45,18 +39,6 @@ class Twin:
 
     guarded_class: ClassVar[Any]
     guarding: ClassVar[Calls]
-
-
-class Model(Twin):
-    """A model: it is asked only while the run is not over."""
-
-    def call(self, *args: Any, **options: Any) -> Any:
-        self.guarding.gate()
-        return self.guarding.noted(self.guarded_class.call(self, *args, **options))
-
-    async def acall(self, *args: Any, **options: Any) -> Any:
-        self.guarding.gate()
-        return self.guarding.noted(await self.guarded_class.acall(self, *args, **options))
 
 
 class Tool(Twin):

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from functools import partial
+from itertools import dropwhile
+from traceback import walk_tb
 from typing import Any, TypeAlias, cast
 
 from opentelemetry import trace
 from semantic_kernel.contents.kernel_content import KernelContent
 from semantic_kernel.exceptions import FunctionExecutionException
 from semantic_kernel.filters import AutoFunctionInvocationContext, FunctionInvocationContext
-from semantic_kernel.functions import FunctionResult, KernelFunction
+from semantic_kernel.functions import FunctionResult
 
 from guardrail import attributes as names
 from guardrail.calls import Refused, ToolCall, Unmade
@@ -53,7 +55,7 @@ class Call:
         try:
             await next(context)
         except FunctionExecutionException as error:
-            if _is_unfit(error, self.function):
+            if _is_unfit(error):
                 return Unmade(error)
             raise
         return None if context.result is None else _plain(context.result.value)
@@ -130,9 +132,11 @@ def _steers(function: Any) -> bool:
     return str(getattr(getattr(method, "func", method), "__module__", "")).startswith(STEERING)
 
 
-def _is_unfit(error: FunctionExecutionException, function: KernelFunction) -> bool:
-    """Whether the function was not called, as an argument is not of its type."""
-    return any(str(error).startswith(f"Parameter {one.name} is ") for one in function.parameters)
+def _is_unfit(error: FunctionExecutionException) -> bool:
+    """Whether the function was not called, as an argument is not of its type: it was raised where they are gathered."""
+    frames = [frame.f_code.co_name for frame, _ in walk_tb(error.__traceback__)]
+    _, *after = dropwhile(lambda name: name != "_invoke_internal", [*frames, ""])
+    return after[:1] == ["gather_function_parameters"]
 
 
 def _plain(value: object) -> object:

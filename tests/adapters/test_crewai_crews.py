@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from guardrail import RunNotOpen, RunStopped
+from guardrail.errors import RunHalted
 from support.kits.pages import LOOK, REFUND, run_page, shop_of_the_page
 from support.kits.registry import WANTED
 from support.kits.stage import Mode, Scene, Script, asked
@@ -27,6 +29,7 @@ from crewai.mcp import MCPServerStdio
 from crewai.tools import BaseTool, tool
 from crewai.tools.tool_failure import ToolFailure
 from crewai.utilities.string_utils import sanitize_tool_name
+from pydantic import BaseModel
 
 from guardrail_crewai import guarded
 from support.kits.crewai import Alone, CrewAI
@@ -110,6 +113,26 @@ def test_a_tool_that_is_used_up_is_a_mistake_of_the_models_and_is_counted_once(t
         assert [one.current_usage_count for one in made] == [2, 2]
 
 
+def test_arguments_that_a_tool_gives_another_one_are_its_own_mistake(tmp_path: Path) -> None:
+    def refund(scene: Scene) -> Any:
+        look = tool(scene.tools.lookup_order)
+
+        @tool
+        def refund_order(order_id: int, amount: str) -> Any:
+            """Refund an order."""
+            scene.tools.refund_order(order_id, amount)
+            return look.run(order="17")
+
+        return refund_order
+
+    with Theatre(Made(refund), "sync", tmp_path) as theatre:
+        played = theatre.play([REFUND], "Refunded.")
+        assert played.begun == ["refund_order"]
+        assert [tool for tool, _ in played.outcomes] == ["refund_order"]
+        assert played.run is not None
+        assert played.run.open_holds == 1
+
+
 class Cancel(BaseTool):
     """A tool of a class that tells of its failure in the framework's way, blocking or not."""
 
@@ -166,9 +189,77 @@ def test_a_stop_ends_a_task_in_a_thread(tmp_path: Path, mode: Mode) -> None:
             return super().crew(scene, mode, agents=[agent], tasks=[work(agent, async_execution=True)])
 
     with Theatre(Beside(), mode, tmp_path) as theatre:
-        played = theatre.play([CANCEL], [NOTE], [LOOK], "Done.")
+        tools = theatre.tools()
+        guard = theatre.guard(tools)
+        scene = theatre.scene(tools, ([CANCEL], [NOTE], [LOOK], "Done."), guard)
+        with pytest.raises(RunStopped), guard.run():
+            left = raised(lambda: played_as(Beside(), scene, mode))
+        assert isinstance(left, HookAborted), left  # and is not waited for for ever
+        assert (scene.script.requests, tools.begun) == (2, ["cancel_order"])
+
+
+def played_as(kit: CrewAI, scene: Scene, mode: Mode) -> str:
+    return asyncio.run(kit.aplay(scene, mode)) if mode == "async" else kit.play(scene, mode)
+
+
+def raised(play: Callable[[], object]) -> BaseException | None:
+    """What a play raises, were it that it took too long."""
+    try:
+        play()
+    except BaseException as error:  # noqa: BLE001
+        return error
+    return None
+
+
+def test_a_stop_ends_an_agent_whose_time_is_limited(tmp_path: Path) -> None:
+    class Limited(CrewAI):
+        def agent(self, scene: Scene, mode: Mode, **options: Any) -> Agent:
+            return super().agent(scene, mode, max_execution_time=30)
+
+    with Theatre(Limited(), "sync", tmp_path) as theatre:
+        played = theatre.play([LOOK], [REFUND], "Refunded.", task="refund_order")
+        assert str(played.run and played.run.verdict) == "verified"
+        played = theatre.play([CANCEL], [NOTE], "Done.")
         assert isinstance(played.error, RunStopped), played.error
         assert (played.requests, played.begun) == (2, ["cancel_order"])
+
+
+class Form(BaseModel):
+    """What was done."""
+
+    done: bool
+
+
+@pytest.mark.parametrize(
+    "asks", [{"guardrail": "It is polite."}, {"output_pydantic": Form}], ids=lambda asks: next(iter(asks))
+)
+def test_a_stop_beside_ends_a_task_in_a_thread_that_asks_the_model_about_its_answer(
+    tmp_path: Path, asks: dict[str, Any]
+) -> None:
+    class Stopping(Writing):
+        """A model that answers while a call beside it stops the run."""
+
+        def call(self, messages: Any, *args: Any, **options: Any) -> str:
+            with pytest.raises(RunHalted):
+                run.wrap(tools.cancel_order)(order_id=17)
+            return super().call(messages, *args, **options)
+
+    class Answered(Made):
+        def model(self, script: Script, mode: Mode) -> BaseLLM:
+            return Stopping(model="scripted", script=script)
+
+        def crew(self, scene: Scene, mode: Mode, **options: Any) -> Crew:
+            agent = self.agent(scene, mode)
+            return super().crew(scene, mode, agents=[agent], tasks=[work(agent, async_execution=True, **asks)])
+
+    with Theatre(Answered(), "sync", tmp_path) as theatre:
+        tools = theatre.tools()
+        guard = theatre.guard(tools, "strict")
+        scene = theatre.scene(tools, ("It is done.", "It is polite."), guard)
+        with pytest.raises(RunStopped), guard.run() as run:
+            left = raised(lambda: Answered().play(scene, "sync"))
+        assert isinstance(left, HookAborted), left  # and is not waited for for ever
+        assert scene.script.requests == 1
 
 
 def test_a_stop_leaves_a_crew_and_its_stream_as_the_frameworks_own_signal(tmp_path: Path) -> None:
@@ -353,7 +444,7 @@ def test_a_call_outside_of_a_run_is_told_to_the_program(tmp_path: Path, mode: Mo
         tools = theatre.tools()
         scene = theatre.scene(tools, ([LOOK], "Looked."), theatre.guard(tools))
         with pytest.raises(RunNotOpen):
-            asyncio.run(CrewAI().aplay(scene, mode)) if mode == "async" else CrewAI().play(scene, mode)
+            played_as(CrewAI(), scene, mode)
         assert (tools.begun, scene.script.requests) == ([], 1)
 
 

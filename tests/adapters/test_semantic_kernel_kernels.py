@@ -76,6 +76,25 @@ def test_an_argument_of_another_type_is_a_mistake_of_the_models(tmp_path: Path) 
         assert played.run.open_holds == 0
 
 
+def test_an_argument_that_a_function_gives_another_one_is_its_own_mistake(tmp_path: Path) -> None:
+    class Nested(SemanticKernel):
+        def kernel(self, scene: Scene, mode: Mode) -> Kernel:
+            kernel = super().kernel(scene, mode)
+            inner = kernel.plugins["shop"]["lookup_order"]
+
+            @kernel_function
+            async def refund_order(order_id: int, amount: str) -> Any:
+                scene.tools.refund_order(order_id, amount)
+                return await inner.invoke(kernel, order_id="many")
+
+            kernel.plugins["shop"]["refund_order"] = refund_order
+            return kernel
+
+    with Theatre(Nested(), "async", tmp_path) as theatre:
+        played = theatre.play([REFUND], "Refunded.")
+        assert (played.begun, played.outcomes) == (["refund_order"], [("refund_order", "in_doubt")])
+
+
 class Filtered(Prompted):
     """A kernel with a filter of the user's, of some kind."""
 
@@ -132,8 +151,7 @@ def test_functions_that_a_function_calls_are_its_own_business(tmp_path: Path) ->
                 await kernel.invoke(plugin_name="shop", function_name="lookup_order", order_id=order_id)
                 return scene.tools.refund_order(order_id, amount)
 
-            kernel.plugins["shop"].functions.pop("refund_order")
-            kernel.add_function(plugin_name="shop", function=refund_order, function_name="refund_order")
+            kernel.plugins["shop"]["refund_order"] = refund_order
             return kernel
 
     with Theatre(Nested(), "async", tmp_path) as theatre:
