@@ -69,8 +69,11 @@ class _Requests(ChatMiddleware):
 
     async def process(self, context: ChatContext, call_next: Next) -> None:
         """Ask the model, unless the run is over."""
-        if self._calls.stop is not None and not _settles(context):
-            raise MiddlewareFailure(FINAL)
+        try:
+            self._calls.gate()
+        except RunHalted as halted:
+            if not _settles(context):
+                raise MiddlewareFailure(FINAL) from halted
         await call_next()
 
 

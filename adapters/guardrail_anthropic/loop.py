@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from anthropic.types import Message, ToolUseBlock
 from anthropic.types.beta import BetaMessage, BetaToolUseBlock
 
 from guardrail.run.adapter import Runs
 from guardrail.run.batches import Asked, Batches, Tell, as_text
+
+Answer: TypeAlias = Message | BetaMessage | Mapping[str, Any]
+"""What the model answered: a message, also as a dict."""
 
 
 class ToolCalls:
@@ -30,21 +33,31 @@ class ToolCalls:
         """Before each request to the model: raise `RunHalted` if the run is over."""
         self._batches.gate()
 
-    def make(self, answer: Message | BetaMessage, messages: list[Any]) -> bool:
+    def make(self, answer: Answer, messages: list[Any]) -> bool:
         """Make the calls of the model's answer one after another and append a message of their results to `messages`.
 
         Returns whether there were any. Raises `RunHalted` if the guard stops the run; each call has its result then,
-        too. Raises `RunNotOpen`.
+        too. Raises `RunNotOpen`, and `TypeError` for what is no answer.
         """
-        asked = _asked(answer)
-        self._batches.make(asked, _teller(answer, messages))
+        whole = _whole(answer)
+        asked = _asked(whole)
+        self._batches.make(asked, _teller(whole, messages))
         return bool(asked)
 
-    async def amake(self, answer: Message | BetaMessage, messages: list[Any]) -> bool:
+    async def amake(self, answer: Answer, messages: list[Any]) -> bool:
         """The same by awaiting; tools may be asynchronous then."""
-        asked = _asked(answer)
-        await self._batches.amake(asked, _teller(answer, messages))
+        whole = _whole(answer)
+        asked = _asked(whole)
+        await self._batches.amake(asked, _teller(whole, messages))
         return bool(asked)
+
+
+def _whole(answer: Answer) -> Message | BetaMessage:
+    if isinstance(answer, Message | BetaMessage):
+        return answer
+    if isinstance(answer, Mapping) and isinstance(answer.get("content"), list):
+        return BetaMessage.construct(**answer)
+    raise TypeError(f"the model's answer is a Message, or one as a dict, and not {type(answer).__name__}")
 
 
 def _asked(answer: Message | BetaMessage) -> list[Asked]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import Response
+from pydantic import ValidationError
 
 from guardrail.run.adapter import Runs
 from guardrail.run.batches import Asked, Batches, Tell, arguments, as_text
+
+Answer: TypeAlias = ChatCompletionMessage | Response | Mapping[str, Any]
+"""What the model answered: a message of a chat completion, also as a dict (joined from a stream), or a response."""
 
 
 class ToolCalls:
@@ -29,21 +33,33 @@ class ToolCalls:
         """Before each request to the model: raise `RunHalted` if the run is over."""
         self._batches.gate()
 
-    def make(self, answer: ChatCompletionMessage | Response, messages: list[Any]) -> bool:
+    def make(self, answer: Answer, messages: list[Any]) -> bool:
         """Make the calls of the model's answer one after another and append their results to `messages`.
 
         Returns whether there were any. Raises `RunHalted` if the guard stops the run; each call has its result then,
-        too. Raises `RunNotOpen`.
+        too. Raises `RunNotOpen`, and `TypeError` for what is no answer.
         """
-        asked = list(_asked(answer))
-        self._batches.make(asked, _teller(answer, messages))
+        whole = _whole(answer)
+        asked = list(_asked(whole))
+        self._batches.make(asked, _teller(whole, messages))
         return bool(asked)
 
-    async def amake(self, answer: ChatCompletionMessage | Response, messages: list[Any]) -> bool:
+    async def amake(self, answer: Answer, messages: list[Any]) -> bool:
         """The same by awaiting; tools may be asynchronous then."""
-        asked = list(_asked(answer))
-        await self._batches.amake(asked, _teller(answer, messages))
+        whole = _whole(answer)
+        asked = list(_asked(whole))
+        await self._batches.amake(asked, _teller(whole, messages))
         return bool(asked)
+
+
+def _whole(answer: Answer) -> ChatCompletionMessage | Response:
+    if isinstance(answer, ChatCompletionMessage | Response):
+        return answer
+    try:
+        return ChatCompletionMessage.model_validate({"content": None, **answer})
+    except (TypeError, ValidationError) as error:
+        wanted = "a message (`completion.choices[0].message`), a message as a dict, or a Response"
+        raise TypeError(f"the model's answer is {wanted}, and not {type(answer).__name__}") from error
 
 
 def _asked(answer: ChatCompletionMessage | Response) -> Iterator[Asked]:

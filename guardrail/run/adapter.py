@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from guardrail.call.drivers import Parted, adrive, drive, result_of
-from guardrail.call.flow import guarded
-from guardrail.calls import Answer, Halted, Refused, Stop, ToolCall
+from guardrail.call.flow import Flow, guarded
+from guardrail.calls import Answer, Halted, Raised, Refused, Stop, ToolCall
 from guardrail.errors import RunHalted, RunNotOpen
 from guardrail.run.standing import Standing
 
@@ -34,7 +34,10 @@ class Adapter(ABC, Generic[N]):
     """
 
     def __init__(self, runs: Runs) -> None:
+        if not hasattr(type(runs), "standing"):  # of an instance it may raise
+            raise TypeError(f"an adapter takes a Guard, or a Run of it, and not {type(runs).__name__}: {runs!r:.60}")
         self._runs = runs
+        self._astray: RunNotOpen | None = None
 
     @abstractmethod
     def describe(self, native: N) -> ToolCall:
@@ -54,17 +57,15 @@ class Adapter(ABC, Generic[N]):
         Returns what `execute` does (`Unmade` around it where the framework did not call the tool) and raises what it
         raises, unless the guard halts or refuses. Raises `RunNotOpen`.
         """
-        flow = guarded(self._runs.standing, self.describe(native))
-        return drive(flow, execute, partial(self._say, native))
+        return drive(self._flow(native), execute, partial(self._say, native))
 
     async def acall(self, native: N, execute: Callable[[], Awaitable[object]]) -> Any:
         """The same by awaiting; the guard's own work is off the loop."""
-        flow = guarded(self._runs.standing, self.describe(native))
-        return await adrive(flow, execute, partial(self._say, native))
+        return await adrive(self._flow(native), execute, partial(self._say, native))
 
     def parted(self, native: N) -> Parted:
         """A native call that the framework makes elsewhere, and only tells of. Raises `RunNotOpen`."""
-        return Parted(guarded(self._runs.standing, self.describe(native)))
+        return Parted(self._flow(native))
 
     @property
     def stop(self) -> Stop | None:
@@ -75,14 +76,38 @@ class Adapter(ABC, Generic[N]):
             return None
 
     def gate(self) -> None:
-        """Before a request to the model: raise `RunHalted` if the run is over."""
+        """Before a request to the model: raise `RunHalted` if the run is over.
+
+        Where no run is open, and a tool was called nevertheless, raise `RunNotOpen` once more: many a framework has told
+        it to the model, and the program that opened none would learn nothing of it.
+        """
         stop = self.stop
         if stop is not None:
             raise RunHalted(stop)
+        if self._astray is not None and not self._is_open:
+            astray, self._astray = self._astray, None
+            raise RunNotOpen(str(astray)) from astray
+
+    @property
+    def _is_open(self) -> bool:
+        try:
+            return self._runs.standing.is_open
+        except RunNotOpen:
+            return False
+
+    def _flow(self, native: N) -> Flow:
+        try:
+            standing = self._runs.standing
+        except RunNotOpen as error:
+            self._astray = error
+            raise
+        return guarded(standing, self.describe(native))
 
     def _say(self, native: N, answer: Answer) -> object:
         if isinstance(answer, Halted):
             return self.halt(native, answer)
         if isinstance(answer, Refused):
             return self.refuse(native, answer)
+        if isinstance(answer, Raised) and isinstance(answer.error, RunNotOpen):
+            self._astray = answer.error
         return result_of(answer)

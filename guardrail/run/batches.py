@@ -36,12 +36,16 @@ class AsynchronousTool(GuardrailError):
 class Batches(Adapter[Asked]):
     """Makes calls by the names of their tools. A tool may be asynchronous if its batch is awaited.
 
-    `content` makes what the model is told out of a tool's result. Of a tool's error it is told the text, of a call
+    Raises `TypeError` where `tools` are no functions by their names. `content` makes what the model is told out of a tool's result. Of a tool's error it is told the text, of a call
     that was not carried out why.
     """
 
     def __init__(self, runs: Runs, tools: Mapping[str, Callable[..., Any]], content: Callable[[Any], Any]) -> None:
         super().__init__(runs)
+        if not (isinstance(tools, Mapping) and all(map(callable, tools.values()))):
+            raise TypeError(
+                f"tools are functions by their names, {{'lookup_order': lookup_order}}, and not {tools!r:.60}"
+            )
         self._tools = {name: bare(tool) for name, tool in tools.items()}
         self._defaults = {name: completed(tool, {}) for name, tool in tools.items()}
         self._content = content

@@ -93,6 +93,11 @@ class Standing:
         self._lock = threading.RLock()
         self._idle = threading.Condition(self._lock)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether calls can be made in the run, were it not for a stop."""
+        return self._closed is None
+
     # The flow of a call, in the order in which it asks.
 
     def admit(self, call: ToolCall) -> Step:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from guardrail import RunStopped
+from guardrail import RunNotOpen, RunStopped
 from support.kits.stage import Asked, Turn, asked
 from support.kits.theatre import Played, Theatre
 
@@ -122,6 +122,13 @@ def test_a_run_that_is_taken_up_stays_stopped(theatre: Theatre) -> None:
     assert again.requests == 0
 
 
+def test_a_call_outside_of_a_run_is_told_to_the_program_and_not_only_to_the_model(theatre: Theatre) -> None:
+    played = theatre.outside([REFUND], [NOTE], "Refunded.")
+    assert played.begun == []
+    assert isinstance(cause_of(played.error), RunNotOpen), played.error
+    assert played.requests == 1
+
+
 def test_two_runs_at_once_do_not_touch_each_other(theatre: Theatre) -> None:
     tools = [theatre.tools(), theatre.tools()]
     scripts: list[tuple[Turn, ...]] = [([CANCEL], [NOTE], "All done."), ([LOOK], [NOTE], "Noted.")]
@@ -206,6 +213,13 @@ def test_an_agent_that_is_a_tool_may_do_its_work(theatre: Theatre) -> None:
     ask = asked("ask_clerk", question="Please see to it.")
     played = theatre.play([ask], "Refunded.", inner=([LOOK], [REFUND], "It is done."), task="refund_order")
     assert_verified(played)
+
+
+def cause_of(error: BaseException | None) -> BaseException | None:
+    """What a framework's own error was raised from, in the first place."""
+    while error is not None and not isinstance(error, RunNotOpen):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def assert_verified(played: Played) -> None:

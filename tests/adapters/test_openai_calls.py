@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from pathlib import Path
@@ -82,6 +83,39 @@ def test_custom_tools_get_their_text_and_each_call_its_answer_in_the_words_of_it
     texts = ['{"error": "no such line: + a"}', FINAL]
     place = "content" if "role" in told[0] else "output"
     assert messages == [{**message, place: text} for message, text in zip(told, texts, strict=True)]
+
+
+def test_a_message_that_was_joined_by_hand_is_made_like_one_of_the_clients(guard: Guard) -> None:
+    noted: list[str] = []
+    calls = ToolCalls(guard, {"patch": patch, "note_order": lambda input: noted.append(input) or {"noted": input}})
+    for message in (chat().model_dump(), {"role": "assistant", "tool_calls": chat().model_dump()["tool_calls"][1:]}):
+        messages: list[Any] = []
+        with pytest.raises(RunStopped) if len(message) > 2 else contextlib.nullcontext(), guard.run():
+            assert calls.make(message, messages)
+        assert {answer["role"] for answer in messages} == {"tool"}
+    assert noted == ["+ b"]
+
+
+@pytest.mark.parametrize("answer", [None, [], "text", {"role": "user"}, object()])
+def test_what_is_no_answer_of_a_models_is_refused_with_words(guard: Guard, answer: Any) -> None:
+    with guard.run(), pytest.raises(TypeError, match="the model's answer is a message"):
+        ToolCalls(guard, {}).make(answer, [])
+
+
+@pytest.mark.parametrize(
+    ("runs", "tools", "words"),
+    [
+        ("guardrail.yaml", {}, "takes a Guard, or a Run of it, and not str"),
+        (None, {}, "takes a Guard, or a Run of it, and not NoneType"),
+        ("guard", [patch], "functions by their names"),
+        ("guard", {"patch": 1}, "functions by their names"),
+    ],
+)
+def test_what_is_no_guard_and_what_are_no_tools_is_refused_with_words(
+    guard: Guard, runs: Any, tools: Any, words: str
+) -> None:
+    with pytest.raises(TypeError, match=words):
+        ToolCalls(guard if runs == "guard" else runs, tools)
 
 
 def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

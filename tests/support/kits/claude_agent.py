@@ -204,6 +204,9 @@ class Query:
         "test_a_write_that_raises_is_in_doubt": (
             "An exception comes as an answer with its text (claude_agent_sdk:create_sdk_mcp_server), so it is an error."
         ),
+        "test_a_call_outside_of_a_run_is_told_to_the_program_and_not_only_to_the_model": (
+            "A hook can deny a call and raise nothing (claude_agent_sdk._internal.query:Query._handle_control_request)."
+        ),
     }
     nests = True
 

@@ -89,6 +89,9 @@ class ReAct:
         "test_a_mistake_of_the_models_holds_nothing": (
             "A name that no tool has ends the module's work (dspy.predict.react:ReAct.forward)."
         ),
+        "test_a_call_outside_of_a_run_is_told_to_the_program_and_not_only_to_the_model": (
+            "An error of a callback's is logged and no more (dspy.utils.callback:with_callbacks)."
+        ),
     }
     nests = True
 
@@ -138,6 +141,9 @@ class ReActV2(ReAct):
     limits: Mapping[str, str] = {
         "test_a_call_is_recorded_under_the_id_that_the_model_gave_it": (
             "A tool is called without an id (dspy.predict.react_v2:ReActV2._execute_tool_calls)."
+        ),
+        "test_a_call_outside_of_a_run_is_told_to_the_program_and_not_only_to_the_model": (
+            "An error of a callback's is logged and no more (dspy.utils.callback:with_callbacks)."
         ),
     }
 

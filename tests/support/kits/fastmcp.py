@@ -46,7 +46,11 @@ class Server(Client):
     """A server that has the guard, and an agent beside it that opens the runs and names them."""
 
     name = "fastmcp server"
-    limits: Mapping[str, str] = {}
+    limits: Mapping[str, str] = {
+        "test_a_call_outside_of_a_run_is_told_to_the_program_and_not_only_to_the_model": (
+            "A server tells its client, and knows no program (fastmcp.server.server:FastMCP.call_tool)."
+        ),
+    }
 
     async def aplay(self, scene: Scene, mode: Mode) -> str:
         shop = server(scene.functions(mode))

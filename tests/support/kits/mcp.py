@@ -11,6 +11,7 @@ from typing import Any
 
 import mcp
 
+from guardrail import RunNotOpen
 from guardrail_mcp import CALL_ID, guarded
 from support.kits.stage import Asked, Mode, Scene, Script, call_id
 
@@ -83,6 +84,8 @@ async def talk(script: Script, call: Call, is_over: Callable[[], bool] = lambda:
 async def _told(call: Call, asked: Asked, meta: dict[str, Any]) -> str:
     try:
         result = await call(asked.name, dict(asked.args), meta)
+    except RunNotOpen:
+        raise
     except Exception as error:  # noqa: BLE001 - an error of the protocol is told to the model like any other
         return f"error: {error}"
     return "\n".join(block.text for block in result.content)

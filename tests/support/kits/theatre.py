@@ -120,6 +120,13 @@ class Theatre:
         """Play without a guard."""
         return self._play(None, turns, bare=True, **options)
 
+    def outside(self, *turns: Turn) -> Played:
+        """Play with a guard of which no run is open."""
+        tools = self.tools()
+        scene = self.scene(tools, turns, self.guard(tools))
+        said, error = asyncio.run(self._acted(scene)) if self.is_async else self._acts(scene)
+        return Played(said, error, tools, scene.script, None)
+
     def play(self, *turns: Turn, **options: Any) -> Played:
         """Play in a run of a guard; `task`, `id`, `policy`, `tools`, `inner` as needed, `of_run` gives the adapter the run."""
         return self._play(options.pop("task", None), turns, **options)
