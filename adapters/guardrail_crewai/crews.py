@@ -22,13 +22,13 @@ def guarded(agent: A, runs: Runs) -> A:
 
     `runs` is a guard, to whose run that is open where the agent works its calls then belong, or one run. A stop leaves
     `kickoff` as `HookAborted`, and no model is asked again; `RunStopped` leaves `guard.run()`. Raises `TypeError` for
-    an agent that another framework runs.
+    what is no `Agent`, such as an agent that another framework runs.
     """
-    agents: list[BaseAgent | None] = [agent] if isinstance(agent, Agent) else _agents(agent)
+    agents: list[BaseAgent | None] = _agents(agent) if isinstance(agent, Crew) else [agent]
     guarding: list[Calls] = []
     for one in {id(each): each for each in agents if each is not None}.values():
         if not isinstance(one, Agent):
-            raise TypeError(f"another framework runs the agent {one.role!r}: use that framework's adapter")
+            raise TypeError(f"what is guarded is CrewAI's Agent, or a Crew of them, and not {type(one).__name__}")
         calls = Calls(runs)
         guarding.append(calls)
         object.__setattr__(one, "__class__", kind(_Agent, one, calls))

@@ -17,7 +17,7 @@ from crewai.llms.base_llm import BaseLLM
 
 from guardrail.errors import FINAL, RunHalted
 from guardrail_crewai.calls import Calls
-from guardrail_crewai.twins import Outside, Twin
+from guardrail_crewai.twins import AT_WORK, Outside, Twin
 
 
 def gate(model: object, calls: Calls) -> None:
@@ -35,12 +35,15 @@ def gate(model: object, calls: Calls) -> None:
 @contextmanager
 def leaving() -> Generator[None]:
     """What leaves a model or an agent is the framework's own signal: it waits for ever for a thread that another leaves."""
+    token = AT_WORK.set(True)
     try:
         yield
     except RunHalted as halted:
         raise HookAborted(FINAL, source="guardrail") from halted
     except Outside as outside:
         raise outside.error from None
+    finally:
+        AT_WORK.reset(token)
 
 
 class _Model:

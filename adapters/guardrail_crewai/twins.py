@@ -7,6 +7,7 @@ its kind, what changes in the one has changed in the other, and its copies are g
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextvars import ContextVar
 from functools import partial
 from types import new_class
 from typing import Any, ClassVar, cast
@@ -26,8 +27,12 @@ def guarded_tools(tools: Iterable[BaseTool] | None, calls: Calls) -> list[BaseTo
     return [tool if type(tool).__module__.startswith(OWN) else _guarded(tool, calls) for tool in tools or ()]
 
 
+AT_WORK: ContextVar[bool] = ContextVar("guardrail_crewai_at_work", default=False)
+"""Whether an agent is at work here, and no program that calls a tool by itself."""
+
+
 class Outside(BaseException):
-    """A tool was called outside of a run: told to the program, whose mistake it is, and not to the model."""
+    """An agent called a tool outside of a run: told to the program, whose mistake it is, and not to the model."""
 
     def __init__(self, error: RunNotOpen) -> None:
         super().__init__(str(error))
@@ -61,6 +66,8 @@ class Tool(Twin):
         try:
             return call.told(self.guarding.call(call, partial(call.execute, getattr(tool, way), args, options)))
         except RunNotOpen as error:
+            if not AT_WORK.get():
+                raise
             raise Outside(error) from error
 
     async def _amade(self, way: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -68,6 +75,8 @@ class Tool(Twin):
         try:
             return call.told(await self.guarding.acall(call, partial(call.aexecute, getattr(tool, way), args, options)))
         except RunNotOpen as error:
+            if not AT_WORK.get():
+                raise
             raise Outside(error) from error
 
     def _call(self, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, Call]:

@@ -24,10 +24,13 @@ def guarded(kernel: K, runs: Runs) -> K:
 
     `runs` is a guard, whose open run each call then belongs to, or one run. Do it last, when the kernel has its other
     filters and its services. A stop leaves the kernel or agent as `RunHalted`, and no chat service that the kernel has
-    is asked again; `RunStopped` leaves `guard.run()`.
+    is asked again; `RunStopped` leaves `guard.run()`. Raises `TypeError` for what is neither.
     """
     calls = Calls(runs)
-    its: Any = kernel.kernel if isinstance(kernel, Agent) else kernel
+    found = cast("object", kernel.kernel if isinstance(kernel, Agent) else kernel)
+    if not isinstance(found, Kernel):
+        raise TypeError(f"what is guarded is a Kernel, or an Agent that has one, and not {type(found).__name__}")
+    its = cast("Any", found)
     for filters in (its.auto_function_invocation_filters, its.function_invocation_filters):
         filters[:] = [one for one in filters if getattr(one[1], "__module__", None) != of_model.__module__]
     its.add_filter(FilterTypes.AUTO_FUNCTION_INVOCATION, of_model(calls))

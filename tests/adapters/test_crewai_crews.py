@@ -448,6 +448,15 @@ def test_a_call_outside_of_a_run_is_told_to_the_program(tmp_path: Path, mode: Mo
         assert (tools.begun, scene.script.requests) == ([], 1)
 
 
+def test_a_tool_that_the_program_calls_outside_of_a_run_says_so(tmp_path: Path) -> None:
+    with Theatre(Alone(), "sync", tmp_path) as theatre:
+        tools = theatre.tools()
+        agent = Alone().guarded(theatre.scene(tools, (), theatre.guard(tools)), "sync")
+        with pytest.raises(RunNotOpen):
+            (agent.tools or [])[0].run(order_id=17)
+        assert tools.begun == []
+
+
 def test_guarding_anew_leaves_one_guard(tmp_path: Path) -> None:
     class Twice(CrewAI):
         def crew(self, scene: Scene, mode: Mode, **options: Any) -> Crew:
@@ -488,7 +497,7 @@ def test_an_agent_of_another_framework_is_refused(tmp_path: Path) -> None:
     other = Other(role="other", goal="good", backstory="old")
     with Theatre(CrewAI(), "sync", tmp_path) as theatre:
         guard = theatre.guard(theatre.tools())
-        with pytest.raises(TypeError, match="another framework runs the agent 'other'"):
+        with pytest.raises(TypeError, match="and not Other"):
             guarded(Crew(agents=[other], tasks=[work(other)]), guard)
 
 

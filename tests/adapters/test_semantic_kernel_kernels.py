@@ -327,6 +327,14 @@ def test_a_call_outside_of_a_run_is_told_to_the_program(tmp_path: Path) -> None:
         assert (tools.begun, scene.script.requests) == ([], 1)
 
 
+def test_what_is_no_kernel_is_refused(tmp_path: Path) -> None:
+    with Theatre(SemanticKernel(), "async", tmp_path) as theatre:
+        guard = theatre.guard(theatre.tools())
+        service: Any = SemanticKernel().service(Script())
+        with pytest.raises(TypeError, match="and not OpenAIChatCompletion"):
+            guarded(service, guard)
+
+
 def test_the_page_says_what_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
