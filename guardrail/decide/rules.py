@@ -94,7 +94,7 @@ def consequence(
 ) -> Consequence:
     """What a judged call does to the run."""
     if judgement.outcome == "ok":
-        return Consequence("allow", _unresolved(holds, call, effect)) if holds else _NOTHING
+        return Consequence("allow", _unresolved(holds, number, call, effect)) if holds else _NOTHING
     outcome = "empty_list" if judgement.outcome == "empty" and judgement.listed else judgement.outcome
     if outcome == "empty_list" and is_further_page(series, call.args):
         return Consequence("allow", holds)
@@ -145,8 +145,9 @@ def after_user_turn(holds: tuple[Hold, ...]) -> tuple[Hold, ...]:
     return tuple(hold for hold in holds if hold.outcome == "in_doubt")
 
 
-def _unresolved(holds: tuple[Hold, ...], call: ToolCall, effect: Effect) -> tuple[Hold, ...]:
-    return tuple(hold for hold in holds if not resolves(hold, call, effect))
+def _unresolved(holds: tuple[Hold, ...], number: int, call: ToolCall, effect: Effect) -> tuple[Hold, ...]:
+    """What a good call leaves. One that began before a failure, and ended after it, says nothing of it."""
+    return tuple(hold for hold in holds if number < hold.call or not resolves(hold, call, effect))
 
 
 def _came_to(hold: Hold) -> str:

@@ -42,7 +42,7 @@ class Batches(Adapter[Asked]):
 
     def __init__(self, runs: Runs, tools: Mapping[str, Callable[..., Any]], content: Callable[[Any], Any]) -> None:
         super().__init__(runs)
-        if not (isinstance(tools, Mapping) and all(map(callable, tools.values()))):
+        if not _are_named(tools):
             raise TypeError(
                 f"tools are functions by their names, {{'lookup_order': lookup_order}}, and not {tools!r:.60}"
             )
@@ -147,6 +147,11 @@ class Batches(Adapter[Asked]):
         except ValueError:  # some built-in functions have no signature
             pass
         raise error
+
+
+def _are_named(tools: object) -> bool:
+    """Whether these are functions by their names; a program may be without types."""
+    return isinstance(tools, Mapping) and all(map(callable, cast("Mapping[object, object]", tools).values()))
 
 
 def as_text(result: Any) -> str:

@@ -27,6 +27,8 @@ PAGES.
 
 The newest versions are those of `adapters/constraints/`, the oldest those that the extras allow, of the most used.
 
+Most frameworks make the calls of one message at the same time: a tool's no holds what begins after it, not its siblings.
+
 AutoGen is not here: any stop makes it hang, and it is only maintained.
 
 | framework | newest version passes | oldest | limits |

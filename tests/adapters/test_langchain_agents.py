@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("langchain", reason="langchain is not in this environment")
 
+from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.messages.tool import tool_call
 from langchain_core.tools import StructuredTool
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.types import Command
 
 from guardrail import RunStopped
 from guardrail_langchain import GuardrailMiddleware, guarded_node
 from support.kits.langchain import LangChain, Scripted
 from support.kits.pages import LOOK, REFUND, run_page, shop_of_the_page
 from support.kits.stage import Script, asked
+from support.kits.theatre import REFUND as INPUTS
 from support.kits.theatre import Theatre
 
 NOTE = asked("note_order", order_id=17, note="done")
@@ -66,6 +72,30 @@ def test_an_agent_that_a_deep_agent_has_is_guarded_by_the_same_middleware(tmp_pa
     assert caught.value.stop.reason == "write_under_hold"
     assert tools.begun == ["cancel_order"]
     assert outer.requests == 1
+
+
+def test_a_run_that_waits_for_an_approval_is_left_openly_and_taken_up_again(tmp_path: Path) -> None:
+    """As the page says: what waits is abandoned, else it is judged as done."""
+    with Theatre(LangChain(), "sync", tmp_path) as theatre:
+        tools = theatre.tools()
+        guard = theatre.guard(tools)
+        functions = [*map(StructuredTool.from_function, tools.functions(asynchronous=False))]
+        asking = HumanInTheLoopMiddleware(interrupt_on={"refund_order": True})
+        refund = asked("refund_order", order_id=17, amount="19.90")
+        model = Scripted(script=Script([asked("lookup_order", order_id=17)], [refund], "Refunded."))
+        middleware = [asking, GuardrailMiddleware(guard)]
+        agent = create_agent(model, functions, middleware=middleware, checkpointer=InMemorySaver())
+        config: Any = {"configurable": {"thread_id": "chat"}}
+        task: Any = {"messages": [("user", "Do it.")]}
+        with guard.run("refund_order", inputs=INPUTS, id="chat:1") as waiting:
+            assert agent.invoke(task, config)["__interrupt__"]
+            waiting.abandon("waits for an approval")
+        with guard.run("refund_order", inputs=INPUTS, id="chat:1") as run:
+            agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), config)
+    assert waiting.verdict is not None
+    assert run.verdict is not None
+    assert (waiting.verdict.kind, run.verdict.kind) == ("agent_error", "verified")
+    assert tools.begun == ["lookup_order", "refund_order"]
 
 
 def test_the_code_of_the_page_runs(

@@ -111,14 +111,17 @@ class Denying(Adapter[Mapping[str, Any]]):
 def test_a_call_that_the_framework_denies_is_recorded_as_not_made_and_holds_nothing(guards: Guards) -> None:
     guard = guards(policy="strict", tools={"get_balance": {"effect": "read"}})
     made: list[str] = []
+
+    def get_balance(account: str) -> dict[str, str]:
+        made.append(account)
+        return {"account": account}
+
     asked = {"name": "get_balance", "args": {"account": "A-17"}, "id": "c1"}
     with guard.run() as run:
         host = Denying(run)
-        assert host.make(asked, made.append, allowed=False) == "The user does not allow it."
+        assert host.make(asked, get_balance, allowed=False) == "The user does not allow it."
         assert made == []
-        assert host.make({**asked, "id": "c2"}, lambda account: {"account": account}, allowed=True) == {
-            "account": "A-17"
-        }
+        assert host.make({**asked, "id": "c2"}, get_balance, allowed=True) == {"account": "A-17"}
         assert run.open_holds == 0
     denied, allowed = history_of(guard, run.id).calls
     assert denied.outcome is not None

@@ -44,6 +44,47 @@ def test_the_model_may_try_again_what_failed(guard: Guard, shop: Shop) -> None:
     assert (run.stop, run.open_holds) == (None, 0)
 
 
+def test_a_lookup_that_began_before_a_failure_does_not_resolve_it(guard: Guard, shop: Shop) -> None:
+    """Both stand in one message of the model's, which knew of no failure."""
+    began, failed = threading.Event(), threading.Event()
+
+    def lookup_order(order_id: int) -> object:
+        began.set()
+        assert failed.wait(5)
+        return shop.lookup_order(order_id)
+
+    with pytest.raises(RunStopped) as caught, guard.run() as run:
+        lookup, cancel, note = run.wrap(lookup_order, shop.cancel_order, shop.note_order)
+        with ThreadPoolExecutor(1) as pool:
+            looking = pool.submit(lookup, order_id=17)
+            assert began.wait(5)
+            cancel(order_id=17)
+            failed.set()
+            assert looking.result()
+        note(order_id=17, note="cancelled")
+    assert caught.value.stop.reason == "write_under_hold"
+
+
+async def test_the_same_in_a_loop(guard: Guard, shop: Shop) -> None:
+    began, failed = asyncio.Event(), asyncio.Event()
+
+    async def lookup_order(order_id: int) -> object:
+        began.set()
+        await failed.wait()
+        return shop.lookup_order(order_id)
+
+    with pytest.raises(RunStopped) as caught:
+        async with guard.run() as run:
+            lookup, cancel, note = run.wrap(lookup_order, shop.cancel_order, shop.note_order)
+            looking = asyncio.create_task(lookup(order_id=17))
+            await began.wait()
+            cancel(order_id=17)
+            failed.set()
+            assert await looking
+            note(order_id=17, note="cancelled")
+    assert caught.value.stop.reason == "write_under_hold"
+
+
 def test_a_host_that_swallows_everything_still_ends_stopped(guard: Guard, shop: Shop) -> None:
     with pytest.raises(RunStopped), guard.run() as run:
         tools = run.wrap(shop.cancel_order, shop.refund_order, shop.note_order, shop.lookup_order)
