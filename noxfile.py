@@ -19,6 +19,7 @@ CONSTRAINTS = Path("adapters/constraints")
 RESULTS = Path(".nox/results")
 ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "adk": ("google_adk", "strands"),
+    "crewai": ("crewai", "semantic_kernel"),
     "lowest": ("anthropic", "langchain", "mcp", "openai"),
     "lowest_agents": ("fastmcp", "openai_agents", "pydantic_ai"),
     "main": (
@@ -37,7 +38,8 @@ ENVIRONMENTS: dict[str, tuple[str, ...]] = {
         "smolagents",
     ),
 }
-"""The frameworks by environment; google-adk and strands want an older opentelemetry."""
+"""The frameworks by environment; google-adk and strands want an older opentelemetry, crewai and semantic-kernel
+an older mcp."""
 
 RESOLUTIONS = {"lowest": "lowest-direct", "lowest_agents": "lowest-direct"}
 """Where not the newest versions are wanted, but the oldest that the extras allow, of what they name themselves."""

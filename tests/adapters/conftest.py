@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -13,7 +14,16 @@ from support.kits.registry import WANTED, kits
 from support.kits.stage import Kit, Mode
 from support.kits.theatre import Theatre
 
-os.environ.update(HAYSTACK_TELEMETRY_ENABLED="False", LITELLM_LOCAL_MODEL_COST_MAP="True")  # they would call home
+os.environ.update(  # they would call home
+    CREWAI_DISABLE_TELEMETRY="true",
+    CREWAI_DISABLE_VERSION_CHECK="true",
+    CREWAI_TESTING="true",
+    HAYSTACK_TELEMETRY_ENABLED="False",
+    LITELLM_LOCAL_MODEL_COST_MAP="True",
+)
+if "crewai" in WANTED:  # which keeps things in one's home
+    HOME = TemporaryDirectory()
+    os.environ.update(HOME=HOME.name, XDG_DATA_HOME=HOME.name)
 KITS = kits()
 
 

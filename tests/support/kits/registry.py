@@ -22,7 +22,9 @@ FRAMEWORKS: dict[str, str] = {
     "fastmcp": "fastmcp",
     "mcp": "mcp",
     "pydantic_ai": "pydantic_ai",
+    "crewai": "crewai",
     "google_adk": "google.adk",
+    "semantic_kernel": "semantic_kernel",
     "strands": "strands",
 }
 """The modules of kits, each with the package that must be there for it."""
