@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from guardrail.call.drivers import Parted, adrive, drive, result_of
-from guardrail.call.flow import Flow, guarded
-from guardrail.calls import Answer, Halted, Raised, Refused, Stop, ToolCall
+from guardrail.call.flow import guarded
+from guardrail.calls import Answer, Halted, Raised, Refused, Stop, ToolCall, Unmade
 from guardrail.errors import RunHalted, RunNotOpen
 from guardrail.run.standing import Standing
 
 N = TypeVar("N")
+
+_being_made = ContextVar[tuple[Standing, ToolCall] | None]("guardrail.being_made", default=None)
+"""The call that an adapter is making, where its tool runs."""
 
 
 class Runs(Protocol):
@@ -54,18 +58,26 @@ class Adapter(ABC, Generic[N]):
     def call(self, native: N, execute: Callable[[], object]) -> Any:
         """Make a native call, guarded: `execute` lets the framework run the tool.
 
-        Returns what `execute` does (`Unmade` around it where the framework did not call the tool) and raises what it
+        A call that is made within itself, because it is guarded in two places (a session twice, a toolset and its agent),
+        is one call. Returns what `execute` does (`Unmade` around it where the framework did not call the tool) and raises what it
         raises, unless the guard halts or refuses. Raises `RunNotOpen`.
         """
-        return drive(self._flow(native), execute, partial(self._say, native))
+        standing, call = self._place(native)
+        if _is_being_made(standing, call):
+            return _unwrapped(execute())
+        return drive(guarded(standing, call), partial(_made, (standing, call), execute), partial(self._say, native))
 
     async def acall(self, native: N, execute: Callable[[], Awaitable[object]]) -> Any:
         """The same by awaiting; the guard's own work is off the loop."""
-        return await adrive(self._flow(native), execute, partial(self._say, native))
+        standing, call = self._place(native)
+        if _is_being_made(standing, call):
+            return _unwrapped(await execute())
+        made = partial(_amade, (standing, call), execute)
+        return await adrive(guarded(standing, call), made, partial(self._say, native))
 
     def parted(self, native: N) -> Parted:
         """A native call that the framework makes elsewhere, and only tells of. Raises `RunNotOpen`."""
-        return Parted(self._flow(native))
+        return Parted(guarded(*self._place(native)))
 
     @property
     def stop(self) -> Stop | None:
@@ -95,13 +107,13 @@ class Adapter(ABC, Generic[N]):
         except RunNotOpen:
             return False
 
-    def _flow(self, native: N) -> Flow:
+    def _place(self, native: N) -> tuple[Standing, ToolCall]:
+        """Where the run stands, and the call. Raises `RunNotOpen`."""
         try:
-            standing = self._runs.standing
+            return self._runs.standing, self.describe(native)
         except RunNotOpen as error:
             self._astray = error
             raise
-        return guarded(standing, self.describe(native))
 
     def _say(self, native: N, answer: Answer) -> object:
         if isinstance(answer, Halted):
@@ -111,3 +123,37 @@ class Adapter(ABC, Generic[N]):
         if isinstance(answer, Raised) and isinstance(answer.error, RunNotOpen):
             self._astray = answer.error
         return result_of(answer)
+
+
+def _made(place: tuple[Standing, ToolCall], execute: Callable[[], object]) -> object:
+    before = _being_made.get()
+    _being_made.set(place)
+    try:
+        return execute()
+    finally:
+        _being_made.set(before)
+
+
+async def _amade(place: tuple[Standing, ToolCall], execute: Callable[[], Awaitable[object]]) -> object:
+    before = _being_made.get()
+    _being_made.set(place)
+    try:
+        return await execute()
+    finally:
+        _being_made.set(before)
+
+
+def _is_being_made(standing: Standing, call: ToolCall) -> bool:
+    """Whether the call is the one that is being made here. One place may know defaults of its that another does not."""
+    place = _being_made.get()
+    if place is None or place[0] is not standing or place[1].name != call.name:
+        return False
+    ours, others = sorted((call.args, place[1].args), key=len)
+    try:
+        return all(name in others and bool(others[name] == value) for name, value in ours.items())
+    except Exception:  # noqa: BLE001 - an argument of a class of its own may raise anything when it is compared
+        return False
+
+
+def _unwrapped(result: object) -> object:
+    return result.value if isinstance(result, Unmade) else result

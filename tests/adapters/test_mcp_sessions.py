@@ -155,6 +155,17 @@ async def test_two_runs_share_a_session_and_a_stop_ends_only_one(tmp_path: Path)
             assert not (await session.call_tool("look", {"order_id": 1})).content[0].text.startswith("This run")
 
 
+async def test_a_session_that_is_guarded_twice_makes_a_call_once(tmp_path: Path) -> None:
+    policy = guard(tmp_path, tools={"look": {"effect": "write", "once_per": ["order_id"]}})
+    async with _connected(shop(look=(look, {}))) as session:
+        for _ in range(2):  # as for each request of a session from a pool
+            guarded(session, policy)
+        async with policy.run() as run:
+            result = await session.call_tool("look", {"order_id": 1})
+            assert not result.content[0].text.startswith("look was not carried out")
+        assert run.calls == 1
+
+
 @pytest.mark.skipif(FIRST, reason="the first generation of the SDK has no such answers")
 async def test_a_call_that_is_answered_by_a_question_was_not_made(tmp_path: Path) -> None:
     from mcp.server import Server

@@ -18,12 +18,12 @@ if "pydantic_ai" not in WANTED:
     pytest.skip("pydantic_ai is not in this environment", allow_module_level=True)
 
 from fastmcp import FastMCP
-from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ModelRetry, RunContext
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, FunctionToolset, ModelRetry, RunContext
 from pydantic_ai.exceptions import ApprovalRequired
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import AgentStreamEvent
 
-from guardrail_pydantic_ai import GuardrailCapability
+from guardrail_pydantic_ai import GuardrailCapability, GuardrailToolset
 from support.kits.pydantic_ai import scripted
 
 FAIL, NOTE, PAY = asked("fail"), asked("note"), asked("pay", amount="19.90")
@@ -143,6 +143,18 @@ async def test_a_call_that_waits_for_an_approval_is_not_made_before_it_has_it(gu
     assert second.output == "Paid."
     assert outcomes(guard, run) == [("pay", "error", False), ("pay", "ok", True)]
     assert run.open_holds == 0
+
+
+async def test_a_toolset_that_is_guarded_makes_a_call_once_in_an_agent_that_is_guarded_too(guard: Guard) -> None:
+    toolset: FunctionToolset[None] = FunctionToolset([note, fail])
+    both = Agent(
+        scripted(Script([NOTE], "Done.")),
+        toolsets=[GuardrailToolset(toolset, guard)],
+        capabilities=[GuardrailCapability(guard)],
+    )
+    async with guard.run() as run:
+        await both.run("Do it.")
+    assert outcomes(guard, run) == [("note", "ok", True)]
 
 
 def shop(ran: list[str]) -> FastMCP[Any]:
