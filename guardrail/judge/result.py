@@ -16,7 +16,7 @@ from guardrail.judge.fields import has_any, is_list, is_mapping, plain, reach
 from guardrail.judge.meanings import LONGEST_MESSAGE, OK, conclude, of_status
 from guardrail.judge.raised import judge_raised
 from guardrail.judge.sentences import Sentences
-from guardrail.judge.signals import find_sign
+from guardrail.judge.signals import find_refusal, find_sign
 from guardrail.judge.texts import Unparsed, announced_failure, parse
 from guardrail.judge.wording import weigh, words
 from guardrail.pointers import MISSING, tokens
@@ -178,6 +178,8 @@ def _judge_value(value: object, effect: Effect, rules: ResultRules) -> Judgement
         return judgement
     if sign := find_sign(value, rules.sentences, rules.data):
         return conclude(sign.meaning, effect, sign.kind, sign.message, sign.failed_items)
+    if effect != "read" and (no := find_refusal(value)):
+        return conclude(no.meaning, effect, no.kind, no.message)
     return _judge_absence(value, effect)
 
 

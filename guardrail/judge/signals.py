@@ -247,6 +247,24 @@ def _status_word(value: Fields, name: str, sentences: Sentences) -> Sign | None:
     return Sign(meaning, "status_field", message)
 
 
+_REFUSALS: Final = frozenset(listed("denied rejected refused forbidden declined disallowed unauthorized"))
+
+
+def find_refusal(value: object) -> Sign | None:
+    """The no of a write by its status, of an answer that is nothing but an envelope: `{"status": "denied", "reason": ...}`.
+
+    Of a read such an answer is data: what became of an application, a payment or a claim.
+    """
+    fields = fields_of(value)
+    if not fields or _REASONS.isdisjoint(fields) or not fields.keys() <= _ENVELOPE:
+        return None
+    for name in _STATUSES:
+        word = fields.get(name)
+        if isinstance(word, str) and word.strip().lower() in _REFUSALS:
+            return Sign("rejected", "status_field", words({other: fields[other] for other in fields if other != name}))
+    return None
+
+
 _LOOKS: Final[Sequence[tuple[frozenset[str], _Look]]] = (
     (frozenset(("_shards",)), _shards),
     (frozenset(("items",)), _bulk),
