@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
@@ -71,7 +72,7 @@ class Adapter(ABC, Generic[N]):
         """The same by awaiting; the guard's own work is off the loop."""
         standing, call = self._place(native)
         if _is_being_made(standing, call):
-            return _unwrapped(await execute())
+            return _unwrapped(await _amade((standing, call), execute))
         made = partial(_amade, (standing, call), execute)
         return await adrive(guarded(standing, call), made, partial(self._say, native))
 
@@ -134,11 +135,12 @@ def _made(place: tuple[Standing, ToolCall], execute: Callable[[], object]) -> ob
         _being_made.set(before)
 
 
-async def _amade(place: tuple[Standing, ToolCall], execute: Callable[[], Awaitable[object]]) -> object:
+async def _amade(place: tuple[Standing, ToolCall], execute: Callable[[], object]) -> object:
     before = _being_made.get()
     _being_made.set(place)
     try:
-        return await execute()
+        result = execute()
+        return await result if inspect.isawaitable(result) else result
     finally:
         _being_made.set(before)
 

@@ -250,7 +250,10 @@ def test_a_server_that_is_away_is_an_answer(place: Place, runs: Runs) -> None:
     place.port = free_port()
     peer, url = place.listen()
     client = Client(url)
-    assert client.post("initialize", {}).status_code == 502
+    answer = client.post("initialize", {})
+    assert answer.status_code == 502
+    assert answer.json()["error"]["code"] == -32000
+    assert answer.json()["id"] is not None
     assert client.call("note", word="x")["error"]["code"] == -32000
     peer.process.send_signal(signal.SIGTERM)
     peer.ended()

@@ -34,6 +34,7 @@ from guardrail.proxy.http.responses import (
     whole,
 )
 from guardrail.proxy.messages import (
+    CONNECTION_LOST,
     GUARD_FAILED,
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -114,7 +115,7 @@ class Front:
         except Malformed as error:
             return refusal(400, failure(error.id, error.code, str(error)))
         except ConnectionError as error:
-            return refusal(502, failure(None, INVALID_REQUEST, str(error)))
+            return refusal(502, failure(None, CONNECTION_LOST, str(error)))
         except ClientDisconnect:
             return Response(status_code=499)
         except Exception as error:  # noqa: BLE001 - the guard's own failure: the request gets no further
@@ -125,6 +126,12 @@ class Front:
 
     async def _post(self, request: Request) -> Response:
         message = read_strictly(await self._body(request))
+        try:
+            return await self._answer(request, message)
+        except ConnectionError as error:
+            return refusal(502, failure(message.id, CONNECTION_LOST, str(error)))
+
+    async def _answer(self, request: Request, message: Message) -> Response:
         session = self._session(request, message)
         if session.is_call(message):
             return await self._call(request, session, message)
