@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
@@ -17,7 +18,7 @@ from guardrail.run.standing import Standing
 
 N = TypeVar("N")
 
-_being_made = ContextVar[tuple[Standing, ToolCall] | None]("guardrail.being_made", default=None)
+_being_made = ContextVar["_Making | None"]("guardrail.being_made", default=None)
 """The call that an adapter is making, where its tool runs."""
 
 
@@ -59,22 +60,23 @@ class Adapter(ABC, Generic[N]):
     def call(self, native: N, execute: Callable[[], object]) -> Any:
         """Make a native call, guarded: `execute` lets the framework run the tool.
 
-        A call that is made within itself, because it is guarded in two places (a session twice, a toolset and its agent),
-        is one call. Returns what `execute` does (`Unmade` around it where the framework did not call the tool) and raises what it
-        raises, unless the guard halts or refuses. Raises `RunNotOpen`.
+        Returns what `execute` does (`Unmade` around it where the framework did not call the tool) and raises what it
+        raises, unless the guard halts or refuses. A call that is made within itself, because it is guarded in two places
+        (a session twice, a toolset and its agent), is one call. Raises `RunNotOpen`.
         """
         standing, call = self._place(native)
         if _is_being_made(standing, call):
             return _unwrapped(execute())
-        return drive(guarded(standing, call), partial(_made, (standing, call), execute), partial(self._say, native))
+        making = _Making(standing, call)
+        return drive(guarded(standing, call), partial(_made, making, execute), partial(self._say, native))
 
     async def acall(self, native: N, execute: Callable[[], Awaitable[object]]) -> Any:
         """The same by awaiting; the guard's own work is off the loop."""
         standing, call = self._place(native)
         if _is_being_made(standing, call):
-            return _unwrapped(await _amade((standing, call), execute))
-        made = partial(_amade, (standing, call), execute)
-        return await adrive(guarded(standing, call), made, partial(self._say, native))
+            return _unwrapped(await _amade(_Making(standing, call), execute))
+        making = _Making(standing, call)
+        return await adrive(guarded(standing, call), partial(_amade, making, execute), partial(self._say, native))
 
     def parted(self, native: N) -> Parted:
         """A native call that the framework makes elsewhere, and only tells of. Raises `RunNotOpen`."""
@@ -126,35 +128,50 @@ class Adapter(ABC, Generic[N]):
         return result_of(answer)
 
 
-def _made(place: tuple[Standing, ToolCall], execute: Callable[[], object]) -> object:
+class _Making:
+    """A call while its tool runs. What the tool leaves behind (a task, a thread) keeps it, and learns that it is over."""
+
+    __slots__ = ("call", "goes_on", "standing")
+
+    def __init__(self, standing: Standing, call: ToolCall) -> None:
+        self.standing, self.call, self.goes_on = standing, call, True
+
+    def is_of(self, standing: Standing, call: ToolCall) -> bool:
+        """Whether a call is this one, made within itself. One place may know defaults of its that another does not."""
+        if not self.goes_on or self.standing is not standing or self.call.name != call.name:
+            return False
+        few, many = sorted((call.args, self.call.args), key=len)
+        try:
+            return all(name in many and bool(many[name] == value) for name, value in few.items())
+        except Exception:  # noqa: BLE001 - an argument of a class of its own may raise anything when it is compared
+            return False
+
+
+@contextmanager
+def _making(making: _Making) -> Generator[None]:
     before = _being_made.get()
-    _being_made.set(place)
+    _being_made.set(making)
     try:
-        return execute()
+        yield
     finally:
+        making.goes_on = False
         _being_made.set(before)
 
 
-async def _amade(place: tuple[Standing, ToolCall], execute: Callable[[], object]) -> object:
-    before = _being_made.get()
-    _being_made.set(place)
-    try:
+def _made(making: _Making, execute: Callable[[], object]) -> object:
+    with _making(making):
+        return execute()
+
+
+async def _amade(making: _Making, execute: Callable[[], object]) -> object:
+    with _making(making):
         result = execute()
         return await result if inspect.isawaitable(result) else result
-    finally:
-        _being_made.set(before)
 
 
 def _is_being_made(standing: Standing, call: ToolCall) -> bool:
-    """Whether the call is the one that is being made here. One place may know defaults of its that another does not."""
-    place = _being_made.get()
-    if place is None or place[0] is not standing or place[1].name != call.name:
-        return False
-    ours, others = sorted((call.args, place[1].args), key=len)
-    try:
-        return all(name in others and bool(others[name] == value) for name, value in ours.items())
-    except Exception:  # noqa: BLE001 - an argument of a class of its own may raise anything when it is compared
-        return False
+    making = _being_made.get()
+    return making is not None and making.is_of(standing, call)
 
 
 def _unwrapped(result: object) -> object:

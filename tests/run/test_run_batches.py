@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextvars import Context, copy_context
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from guardrail import Guard, RunStopped
+from guardrail.calls import ToolCall
 from guardrail.errors import FINAL, RunHalted, RunNotOpen
+from guardrail.run.adapter import Adapter
 from guardrail.run.batches import Asked, AsynchronousTool, Batches, arguments, as_text
 from support.shop import Guards, Shop
 
@@ -163,3 +166,38 @@ def test_a_tool_that_is_guarded_already_is_not_guarded_twice(guard: Guard, shop:
     with guard.run() as run:
         Batches(guard, {"lookup_order": guard.tool(shop.lookup_order)}, as_text).make([LOOK], told)
     assert run.calls == 1
+
+
+class Elsewhere(Adapter[Asked]):
+    """A second place where the same calls are guarded."""
+
+    def describe(self, native: Asked) -> ToolCall:
+        assert isinstance(native.args, Mapping)
+        return ToolCall(native.name, native.args, native.id)
+
+
+def test_a_call_that_is_guarded_in_two_places_is_one_call(guard: Guard, shop: Shop, told: Told) -> None:
+    inner = Elsewhere(guard)
+
+    def note_order(order_id: int, note: str) -> object:
+        return inner.call(NOTE, lambda: shop.note_order(order_id, note))
+
+    with guard.run() as run:
+        Batches(guard, {"note_order": note_order}, as_text).make([NOTE], told)
+        assert run.calls == 1
+    assert shop.calls == ["note_order"]
+
+
+def test_what_a_tool_leaves_behind_makes_calls_that_are_guarded(guard: Guard, shop: Shop, told: Told) -> None:
+    """As a server does that was started within a call, and lives on in the context of that."""
+    left: list[Context] = []
+
+    def note_order(order_id: int, note: str) -> object:
+        left.append(copy_context())
+        return shop.note_order(order_id, note)
+
+    with guard.run() as run:
+        batches = Batches(guard, {"note_order": note_order}, as_text)
+        for _ in range(2):
+            left[-1].run(batches.make, [NOTE], told) if left else batches.make([NOTE], told)
+        assert run.calls == 2
