@@ -15,8 +15,9 @@ from guardrail import RunNotOpen, RunStopped
 from guardrail.errors import RunHalted
 from support.kits.pages import LOOK, REFUND, run_page, shop_of_the_page
 from support.kits.registry import WANTED
-from support.kits.stage import Mode, Scene, Script, asked
+from support.kits.stage import Mode, Scene, Script, Tools, asked
 from support.kits.theatre import Theatre
+from support.shop import Shop
 
 if "crewai" not in WANTED:
     pytest.skip("crewai is not in this environment", allow_module_level=True)
@@ -391,6 +392,26 @@ def test_a_written_call_whose_tool_raises_is_made_once(tmp_path: Path) -> None:
         assert played.begun == ["ship_order"]
         assert played.outcomes == [("ship_order", "in_doubt"), ("ship_order", "refused")]
         assert "an earlier attempt may have succeeded" in played.told[1][0]
+
+
+class Closed(Tools):
+    """A shop that ships nothing, and says so by an error before it has done anything."""
+
+    def ship_order(self, order_id: int) -> dict[str, Any]:
+        """Ship an order."""
+        self.begun.append("ship_order")
+        raise ValueError(f"order {order_id} is not paid")
+
+
+@pytest.mark.parametrize(("retries", "stopped"), [(3, True), (6, False)])
+def test_the_frameworks_own_repeats_of_a_written_call_are_retries(tmp_path: Path, retries: int, stopped: bool) -> None:
+    tools = Closed(Shop(tmp_path / "closed.db"))
+    with Theatre(Written(), "sync", tmp_path) as theatre:
+        guard = theatre.guard(tools, retries=retries)
+        played = theatre.play([asked("ship_order", order_id=17)], "It is not paid.", tools=tools, guard=guard)
+        assert isinstance(played.error, RunStopped) is stopped
+        assert played.requests == (1 if stopped else 2)
+        assert len(played.begun) == (4 if stopped else 6)
 
 
 SERVER = """

@@ -102,8 +102,8 @@ class Theatre:
         self._shops += 1
         return Tools(Shop(self.folder / f"shop{self._shops}.db"), **options)
 
-    def guard(self, tools: Tools, policy: str = "balanced") -> Guard:
-        """A guard around a shop."""
+    def guard(self, tools: Tools, policy: str = "balanced", **rest: object) -> Guard:
+        """A guard around a shop; `rest` are further keys of its configuration."""
         whole = {
             "policy": policy,
             "stores": {"shop": {"url": tools.shop.url}},
@@ -111,6 +111,7 @@ class Theatre:
             "drain": "5s",
             "tools": TOOLS,
             "tasks": CONFIGURATION["tasks"],
+            **rest,
         }
         guard = Guard(Configuration.model_validate(whole), tracer_provider=self._provider)
         self._guards.append(guard)
