@@ -40,9 +40,11 @@ _NOT_SENT: Final = listed("""
     NonHttpUrlClientError NoCredentialsError
 """)
 
-# The call was turned down as it was given; a transaction that the database rolled back was not carried out.
+# The call was turned down as it was given; a transaction that the database rolled back was not carried out. By
+# NotImplementedError Python means an operation that is still to be written, which so has done nothing. Not here stand the
+# mistakes of a tool's own code (NameError, ImportError): it trips over them behind the write as well as before.
 _INVALID: Final = listed("""
-    ValueError ValidationError AssertionError NotImplementedError ImportError NameError SyntaxError ToolException ToolError
+    ValueError ValidationError AssertionError NotImplementedError ToolException ToolError
     ModelRetry ProgrammingError DataError NotSupportedError SerializationFailure DeadlockDetected LockNotAvailable
     FileNotFoundError FileExistsError IsADirectoryError NotADirectoryError BadRequest BadRequestError InvalidArgument
     Unauthorized Unauthenticated AuthenticationError TooManyRequests RateLimitError ParamValidationError

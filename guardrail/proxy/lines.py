@@ -84,7 +84,9 @@ class Input:
         self._chunks: asyncio.Queue[bytes] | None = None
         try:
             self._loop.add_reader(descriptor, self._tell)
-        except (NotImplementedError, OSError):  # Windows has none, and a plain file needs none
+        except (NotImplementedError, OSError):
+            # A loop of Windows watches no descriptors (NotImplementedError), and epoll no plain file (PermissionError): then
+            # a thread reads.
             self._chunks = asyncio.Queue(16)
             threading.Thread(target=self._read_all, args=(self._chunks,), name="guardrail-input", daemon=True).start()
 

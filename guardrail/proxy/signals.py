@@ -26,7 +26,8 @@ class Signals:
         self.end: asyncio.Future[None] = loop.create_future()
         self.give_up: asyncio.Future[None] = loop.create_future()
         for number in (signal.SIGTERM, signal.SIGINT):
-            with contextlib.suppress(NotImplementedError):  # Windows ends the process
+            # A loop of Windows takes no handlers: there a signal ends the process, and the ledger names its runs as cut off.
+            with contextlib.suppress(NotImplementedError):
                 loop.add_signal_handler(number, self._tell)
 
     async def wait(self, ending: Coroutine[object, object, T]) -> T:

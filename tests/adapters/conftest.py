@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from support.kits.registry import WANTED, kits
+from support.kits.registry import FRAMEWORKS, WANTED, kits
 from support.kits.stage import Kit, Mode
 from support.kits.theatre import Theatre
 
@@ -25,6 +25,14 @@ if "crewai" in WANTED:  # which keeps things in one's home
     HOME = TemporaryDirectory()
     os.environ.update(HOME=HOME.name, XDG_DATA_HOME=HOME.name)
 KITS = kits()
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """A framework's own tests are those of the environments that have it; without any framework, nothing is tested here."""
+    if not collection_path.name.startswith("test_"):
+        return None
+    named = [name for name in FRAMEWORKS if collection_path.name.startswith(f"test_{name}_")]
+    return True if not WANTED or (named and max(named, key=len) not in WANTED) else None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -47,6 +55,7 @@ def is_for(metafunc: pytest.Metafunc, kit: Kit, mode: Mode) -> bool:
 def played(kit: Kit, mode: Mode, test: str) -> object:
     """A kit in a mode; where the framework does not let a test be, it must fail, and the reason is told."""
     limit = kit.limits.get(f"{test} ({mode})", kit.limits.get(test))
+    # Strict: a limit that a framework has lifted fails here, and is taken out of the kit and the table.
     marks = [] if limit is None else [pytest.mark.xfail(reason=limit, strict=True)]
     return pytest.param((kit, mode), id=f"{kit.name}, {mode}", marks=marks)
 

@@ -7,16 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from guardrail import RunStopped
-from support.kits.pages import run_page, shop_of_the_page
-from support.kits.registry import WANTED
-from support.kits.stage import Mode, Scene, Script, asked
-from support.kits.theatre import Theatre
-
-if "agent_framework" not in WANTED:
-    pytest.skip("agent_framework is not in this environment", allow_module_level=True)
-
 from agent_framework import (
     Agent,
     AgentSession,
@@ -28,7 +18,11 @@ from agent_framework import (
     tool,
 )
 
+from guardrail import RunStopped
 from support.kits.agent_framework import AgentFramework, Scripted
+from support.kits.pages import run_page, shop_of_the_page
+from support.kits.stage import Mode, Scene, Script, asked
+from support.kits.theatre import Theatre
 
 LOOK = asked("lookup_order", order_id=17)
 CANCEL = asked("cancel_order", order_id=17)

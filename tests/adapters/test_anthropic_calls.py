@@ -6,22 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from guardrail import Configuration, Guard, RunStopped
-from guardrail.errors import FINAL, GuardrailError, RunHalted
-from support.kits.pages import LOOK, REFUND, played
-from support.kits.registry import WANTED
-
-if "anthropic" not in WANTED:
-    pytest.skip("anthropic is not in this environment", allow_module_level=True)
-
 from anthropic import beta_tool
 from anthropic.lib.tools import ToolError
 from anthropic.types import Message
 from pydantic import BaseModel
 
+from guardrail import Configuration, Guard, RunStopped
+from guardrail.errors import FINAL, GuardrailError, RunHalted
 from guardrail_anthropic import ToolCalls, guarded_runner
 from support.kits.anthropic import MODEL, TASK, client
+from support.kits.pages import LOOK, REFUND, played
 from support.kits.stage import Script, asked
 from support.kits.wire import DIALECTS, endpoint
 
@@ -107,8 +101,6 @@ def test_a_tool_that_the_runner_is_given_on_the_way_is_guarded(guard: Guard) -> 
 
 def browser() -> Any:
     lib = pytest.importorskip("anthropic.lib.tools")
-    if not hasattr(lib, "BetaRunnableToolset"):
-        pytest.skip("this version of anthropic has no toolsets")
 
     class Browser(lib.BetaRunnableToolset):  # type: ignore[misc]
         toolset_name = "browser"

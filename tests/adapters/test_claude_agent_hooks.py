@@ -7,17 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from guardrail import Configuration, Guard, Run, RunStopped
-from support.kits.pages import run_page, shop_of_the_page
-from support.kits.registry import WANTED
-from support.kits.stage import Script, asked
-
-if "claude_agent" not in WANTED:
-    pytest.skip("claude_agent is not in this environment", allow_module_level=True)
-
 import claude_agent_sdk
+import pytest
 from claude_agent_sdk import (
     ClaudeAgentOptions,
     ClaudeSDKClient,
@@ -27,8 +18,11 @@ from claude_agent_sdk import (
     query,
 )
 
+from guardrail import Configuration, Guard, Run, RunStopped
 from guardrail_claude_agent import guarded
 from support.kits.claude_agent import Program, server
+from support.kits.pages import run_page, shop_of_the_page
+from support.kits.stage import Script, asked
 
 FAIL, NOTE = asked("fail"), asked("note")
 

@@ -10,18 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from guardrail import RunNotOpen, RunStopped
-from guardrail.errors import RunHalted
-from support.kits.pages import LOOK, REFUND, run_page, shop_of_the_page
-from support.kits.registry import WANTED
-from support.kits.stage import Mode, Scene, Script, Tools, asked
-from support.kits.theatre import Theatre
-from support.shop import Shop
-
-if "crewai" not in WANTED:
-    pytest.skip("crewai is not in this environment", allow_module_level=True)
-
 from crewai import Agent, BaseLLM, Crew, Process, Task
 from crewai.agents.agent_adapters.base_agent_adapter import BaseAgentAdapter
 from crewai.flow import Flow, start
@@ -32,8 +20,14 @@ from crewai.tools.tool_failure import ToolFailure
 from crewai.utilities.string_utils import sanitize_tool_name
 from pydantic import BaseModel
 
+from guardrail import RunNotOpen, RunStopped
+from guardrail.errors import RunHalted
 from guardrail_crewai import guarded
 from support.kits.crewai import Alone, CrewAI
+from support.kits.pages import LOOK, REFUND, run_page, shop_of_the_page
+from support.kits.stage import Mode, Scene, Script, Tools, asked
+from support.kits.theatre import Theatre
+from support.shop import Shop
 
 CANCEL = asked("cancel_order", order_id=17)
 NOTE = asked("note_order", order_id=17, note="done")

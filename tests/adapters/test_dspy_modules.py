@@ -6,24 +6,15 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import dspy
 import pytest
 
 from guardrail import RunStopped
-from support.kits.pages import run_page, shop_of_the_page
-from support.kits.registry import WANTED
-from support.kits.stage import Script, asked
-from support.kits.theatre import Theatre
-
-if "dspy" not in WANTED:
-    pytest.skip("dspy is not in this environment", allow_module_level=True)
-
-import dspy
-
 from guardrail_dspy import guarded
 from support.kits.dspy import ReAct, Scripted
-
-if not hasattr(dspy, "RLM"):
-    pytest.skip("this DSPy runs no code of a model's with tools", allow_module_level=True)
+from support.kits.pages import run_page, shop_of_the_page
+from support.kits.stage import Script, asked
+from support.kits.theatre import Theatre
 
 
 class Here:

@@ -9,15 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from guardrail import RunStopped
-from support.kits.registry import WANTED
-from support.kits.stage import Mode, Scene, asked
-from support.kits.theatre import Theatre
-
-if "google_adk" not in WANTED:
-    pytest.skip("google_adk is not in this environment", allow_module_level=True)
-
 from google.adk.agents import LiveRequestQueue, LlmAgent
 from google.adk.agents.run_config import RunConfig, ToolThreadPoolConfig
 from google.adk.models.base_llm_connection import BaseLlmConnection
@@ -29,7 +20,10 @@ from google.adk.tools.tool_context import ToolContext
 from google.adk.workflow import Workflow
 from google.genai import types
 
+from guardrail import RunStopped
 from support.kits.google_adk import GoogleAdk, Scripted, runner, settings, text
+from support.kits.stage import Mode, Scene, asked
+from support.kits.theatre import Theatre
 
 LOOK = asked("lookup_order", order_id=17)
 REFUND = asked("refund_order", order_id=17, amount="19.90")

@@ -5,25 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from guardrail import RunStopped
-from support.kits.pages import run_page, shop_of_the_page
-from support.kits.registry import WANTED
-from support.kits.stage import Mode, Scene, Script, asked
-from support.kits.theatre import Theatre
-
-if "haystack" not in WANTED:
-    pytest.skip("haystack is not in this environment", allow_module_level=True)
-
 import haystack.components.agents.agent as internals
+import pytest
 from haystack import Pipeline
 from haystack.components.agents import Agent
 from haystack.dataclasses import ChatMessage
 from haystack.tools import Toolset
 
+from guardrail import RunStopped
 from guardrail_haystack import guarded
 from support.kits.haystack import Haystack, Scripted
+from support.kits.pages import run_page, shop_of_the_page
+from support.kits.stage import Mode, Scene, Script, asked
+from support.kits.theatre import Theatre
 
 LOOK = asked("lookup_order", order_id=17)
 CANCEL = asked("cancel_order", order_id=17)

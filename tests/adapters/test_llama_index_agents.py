@@ -5,22 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from guardrail import RunStopped
-from support.kits.pages import run_page, shop_of_the_page
-from support.kits.registry import WANTED
-from support.kits.stage import Mode, Scene, Script, asked
-from support.kits.theatre import Theatre
-
-if "llama_index" not in WANTED:
-    pytest.skip("llama_index is not in this environment", allow_module_level=True)
-
 from llama_index.core.agent.workflow import ReActAgent
 from llama_index.core.llms import ChatMessage, ChatResponse
 from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent
 
+from guardrail import RunStopped
 from support.kits.llama_index import LlamaIndex, Scripted, Workflow
+from support.kits.pages import run_page, shop_of_the_page
+from support.kits.stage import Mode, Scene, Script, asked
+from support.kits.theatre import Theatre
 
 LOOK = asked("lookup_order", order_id=17)
 REFUND = asked("refund_order", order_id=17, amount="19.90")

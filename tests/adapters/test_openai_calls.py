@@ -8,23 +8,17 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import openai
 import pytest
+from openai.types.chat import ChatCompletionMessage
+from openai.types.responses import Response
 from pydantic import BaseModel
 
 from guardrail import Configuration, Guard, RunStopped
 from guardrail.errors import FINAL, GuardrailError, RunHalted
-from support.kits.pages import LOOK, REFUND, played
-from support.kits.registry import WANTED
-
-if "openai" not in WANTED:
-    pytest.skip("openai is not in this environment", allow_module_level=True)
-
-import openai
-from openai.types.chat import ChatCompletionMessage
-from openai.types.responses import Response
-
 from guardrail_openai import ToolCalls
 from support.kits.openai_clients import client
+from support.kits.pages import LOOK, REFUND, played
 from support.kits.stage import Script, asked
 from support.kits.wire import DIALECTS, endpoint
 

@@ -8,23 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from guardrail import Configuration, Guard, Run, RunStopped
-from support.kits.pages import run_page, shop_of_the_page
-from support.kits.registry import WANTED
-from support.kits.stage import Script, Turn, asked
-
-if "pydantic_ai" not in WANTED:
-    pytest.skip("pydantic_ai is not in this environment", allow_module_level=True)
-
 from fastmcp import FastMCP
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, FunctionToolset, ModelRetry, RunContext
 from pydantic_ai.exceptions import ApprovalRequired
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import AgentStreamEvent
 
+from guardrail import Configuration, Guard, Run, RunStopped
 from guardrail_pydantic_ai import GuardrailCapability, GuardrailToolset
+from support.kits.pages import run_page, shop_of_the_page
 from support.kits.pydantic_ai import scripted
+from support.kits.stage import Script, Turn, asked
 
 FAIL, NOTE, PAY = asked("fail"), asked("note"), asked("pay", amount="19.90")
 TURNS: tuple[Turn, ...] = ([FAIL], [NOTE], "Done.")

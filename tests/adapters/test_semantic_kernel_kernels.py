@@ -9,16 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from guardrail import RunNotOpen, RunStopped
-from support.kits.pages import LOOK, REFUND, run_page, shop_of_the_page
-from support.kits.registry import WANTED
-from support.kits.stage import Mode, Scene, Script, asked
-from support.kits.theatre import Theatre
-
-if "semantic_kernel" not in WANTED:
-    pytest.skip("semantic_kernel is not in this environment", allow_module_level=True)
-
 from openai import AsyncOpenAI
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -37,8 +27,12 @@ from semantic_kernel.contents import ChatHistory
 from semantic_kernel.filters import FilterTypes
 from semantic_kernel.functions import kernel_function
 
+from guardrail import RunNotOpen, RunStopped
 from guardrail_semantic_kernel import guarded
+from support.kits.pages import LOOK, REFUND, run_page, shop_of_the_page
 from support.kits.semantic_kernel import Prompted, SemanticKernel
+from support.kits.stage import Mode, Scene, Script, asked
+from support.kits.theatre import Theatre
 from support.kits.wire import endpoint
 
 CANCEL = asked("cancel_order", order_id=17)

@@ -7,22 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from guardrail import RunStopped
-from support.kits.pages import run_page, shop_of_the_page
-from support.kits.registry import WANTED
-from support.kits.stage import Mode, Scene, Script, asked
-from support.kits.theatre import Played, Theatre
-
-if "smolagents" not in WANTED:
-    pytest.skip("smolagents is not in this environment", allow_module_level=True)
-
 from smolagents import ChatMessage, CodeAgent
 from smolagents.models import MessageRole
 from smolagents.monitoring import LogLevel
 
+from guardrail import RunStopped
 from guardrail_smolagents import guarded
+from support.kits.pages import run_page, shop_of_the_page
 from support.kits.smolagents import Coding, ShopTool, SmolAgents, Writing
+from support.kits.stage import Mode, Scene, Script, asked
+from support.kits.theatre import Played, Theatre
 
 CANCEL = asked("cancel_order", order_id=17)
 LOOK = asked("lookup_order", order_id=17)

@@ -8,22 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from guardrail import RunNotOpen, RunStopped
-from support.kits.registry import WANTED
-from support.kits.stage import Mode, Scene, Script, asked
-from support.kits.theatre import Theatre
-
-if "strands" not in WANTED:
-    pytest.skip("strands is not in this environment", allow_module_level=True)
-
 from pydantic import BaseModel
 from strands import Agent, ToolContext, tool
 from strands.multiagent import GraphBuilder, Swarm
 from strands.tools.executors import SequentialToolExecutor
 from strands.types.exceptions import EventLoopException
 
+from guardrail import RunNotOpen, RunStopped
+from support.kits.stage import Mode, Scene, Script, asked
 from support.kits.strands import Strands
+from support.kits.theatre import Theatre
 
 LOOK = asked("lookup_order", order_id=17)
 REFUND = asked("refund_order", order_id=17, amount="19.90")

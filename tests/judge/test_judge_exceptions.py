@@ -119,6 +119,8 @@ REAL: list[tuple[str, Callable[[], BaseException], Outcome, Outcome]] = [
     ("an answer that is no text", lambda: raised_by(b"\xff".decode), "error", "in_doubt"),
     ("a failed assertion", AssertionError, "error", "error"),
     ("a missing part of the tool", NotImplementedError, "error", "error"),
+    ("a name that the tool's code does not know", UnboundLocalError, "error", "in_doubt"),
+    ("a module that is not there", ModuleNotFoundError, "error", "in_doubt"),
     ("a missing file", lambda: FileNotFoundError(2, "No such file or directory"), "error", "error"),
     ("a forbidden file", PermissionError, "rejected", "rejected"),
     ("an error of its own", lambda: RuntimeError("429 Too Many Requests from ledger"), "error", "in_doubt"),

@@ -73,7 +73,7 @@ class Url:
         )
         try:
             pin(connection, self._timeout)
-        except BaseException:
+        except BaseException:  # an interrupt as well: nobody else knows of the connection yet, so nobody would close it
             _close(connection)
             raise
         return connection
