@@ -5,13 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from support.databases import Database, Kind, opened
 from support.servers import empty_database, empty_schema, mariadb, postgres
 
+if TYPE_CHECKING:
+    from support.receiver import Receiver
+
 CHECKOUT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """What receives by OTLP."""
+    from support.receiver import Receiver  # environments of frameworks have no exporters
+
+    made = Receiver()
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from crewai.utilities.llm_utils import create_llm
 
 from guardrail.run.adapter import Runs
 from guardrail_crewai.calls import Calls
-from guardrail_crewai.models import gate, leaving
+from guardrail_crewai.models import gate_model, leaving
 from guardrail_crewai.twins import Twin, guarded_tools, kind
 
 A = TypeVar("A", Agent, Crew)
@@ -33,12 +33,12 @@ def guarded(agent: A, runs: Runs) -> A:
         guarding.append(calls)
         object.__setattr__(one, "__class__", kind(_Agent, one, calls))
         one.tools = guarded_tools(one.tools, calls)
-        gate(one.llm, calls)
-        gate(one.function_calling_llm, calls)
+        gate_model(one.llm, calls)
+        gate_model(one.function_calling_llm, calls)
     if isinstance(agent, Crew) and agent.manager_llm is not None:  # a manager is made with it, whose tools are agents
         agent.manager_llm = create_llm(agent.manager_llm)
         for calls in guarding:
-            gate(agent.manager_llm, calls)
+            gate_model(agent.manager_llm, calls)
     return agent
 
 

@@ -1,35 +1,24 @@
-"""CrewAI's models, which are asked only while no run is over.
-
-A model is given a class of its own, below the one that it has: for the framework it stays of its kind. So whatever else
-has the model (a guardrail of a task, what makes a form of an answer) asks it only then, too.
-"""
+"""CrewAI's models, which are asked only while no run is over: by a guardrail of a task, or what makes a form of an answer, too."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from types import new_class
-from typing import Any, ClassVar, cast
-from weakref import WeakSet
+from typing import Any, cast
 
 from crewai.hooks import HookAborted
 from crewai.llms.base_llm import BaseLLM
 
 from guardrail.errors import FINAL, RunHalted
+from guardrail.run.gates import Gated, gate
 from guardrail_crewai.calls import Calls
 from guardrail_crewai.twins import AT_WORK, Outside, Twin
 
 
-def gate(model: object, calls: Calls) -> None:
+def gate_model(model: object, calls: Calls) -> None:
     """Let a model be asked only while the run of these calls is not over; what is no model stays as it is."""
-    if not isinstance(model, BaseLLM):
-        return
-    if not isinstance(model, _Model):
-        bare = cast("Any", type(model))
-        kind: Any = new_class(bare.__name__, (_Model, bare))
-        kind.guarded_class, kind.guarding = bare, WeakSet[Calls]()
-        object.__setattr__(model, "__class__", kind)
-    cast("Any", model).guarding.add(calls)
+    if isinstance(model, BaseLLM):
+        gate(model, _Model, calls)
 
 
 @contextmanager
@@ -46,13 +35,7 @@ def leaving() -> Generator[None]:
         AT_WORK.reset(token)
 
 
-class _Model:
-    """A model; the names are such as no field of its has."""
-
-    guarded_class: ClassVar[Any]
-    guarding: ClassVar[WeakSet[Calls]]
-    """Those of all agents that have the model, as long as they are there."""
-
+class _Model(Gated):
     def call(self, *args: Any, **options: Any) -> Any:
         self.ask_guards()
         return _noted(self.guarded_class.call(self, *args, **options), options.get("from_agent"))
@@ -63,8 +46,7 @@ class _Model:
 
     def ask_guards(self) -> None:
         with leaving():
-            for calls in [*self.guarding]:
-                calls.gate()
+            super().ask_guards()
 
 
 def _noted(answer: Any, agent: object) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from fastmcp.exceptions import NotFoundError, ToolError, ValidationError
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
@@ -14,11 +14,9 @@ from guardrail import Guard, Run
 from guardrail.calls import Halted, Refused, ToolCall, Unmade
 from guardrail.errors import FINAL, RunHalted, RunNotOpen
 from guardrail.judge.unmade import says_unmade
+from guardrail.proxy.words import RUN_ID
 from guardrail.run.adapter import Adapter
 from guardrail_mcp.calls import Meta, Tools, is_unmade
-
-RUN_ID: Final = "guardrail/run_id"
-"""Where a client says in `meta` to which open run its call belongs."""
 
 
 class _Calls(Adapter[ToolCall]):

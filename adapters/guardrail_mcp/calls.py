@@ -11,10 +11,8 @@ from mcp.types import CallToolResult, TextContent
 from guardrail.call.hints import hints_of
 from guardrail.calls import Hints, Refused, ToolCall, Unmade
 from guardrail.judge.unmade import says_unmade
+from guardrail.proxy.words import CALL_ID
 from guardrail.run.adapter import Adapter, Runs
-
-CALL_ID: Final = "guardrail/call_id"
-"""Where a caller says in `meta` which id the model gave its call."""
 
 Meta: TypeAlias = Mapping[str, Any] | None
 

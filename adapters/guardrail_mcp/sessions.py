@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from guardrail.proxy.words import CALL_ID
 from guardrail.run.adapter import Runs
-from guardrail_mcp.calls import CALL_ID, Calls, Meta
+from guardrail_mcp.calls import Calls, Meta
 
 __all__ = ["CALL_ID", "guarded"]
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from types import new_class
-from typing import Any, ClassVar, TypeVar, cast
-from weakref import WeakSet
+from typing import Any, TypeVar, cast
 
 from semantic_kernel import Kernel
 from semantic_kernel.agents import Agent
@@ -14,6 +12,7 @@ from semantic_kernel.connectors.ai.chat_completion_client_base import ChatComple
 from semantic_kernel.filters import FilterTypes
 
 from guardrail.run.adapter import Runs
+from guardrail.run.gates import Gated, gate
 from guardrail_semantic_kernel.filters import Calls, of_function, of_model
 
 K = TypeVar("K", bound=Kernel | Agent)
@@ -37,16 +36,12 @@ def guarded(kernel: K, runs: Runs) -> K:
     its.add_filter(FilterTypes.FUNCTION_INVOCATION, of_function(calls))
     for service in its.services.values():
         if isinstance(service, ChatCompletionClientBase):
-            _gate(service, calls)
+            gate(service, _Service, calls)
     return kernel
 
 
-class _Service:
-    """A chat service that is asked only while no run is over; the names are such as no field of its has."""
-
-    guarded_class: ClassVar[Any]
-    guarding: ClassVar[WeakSet[Calls]]
-    """Those of all kernels that have the service, as long as they are there."""
+class _Service(Gated):
+    """A chat service."""
 
     async def get_chat_message_contents(self, *args: Any, **options: Any) -> Any:
         self.ask_guards()
@@ -57,17 +52,3 @@ class _Service:
         async with aclosing(self.guarded_class.get_streaming_chat_message_contents(self, *args, **options)) as stream:
             async for messages in stream:
                 yield messages
-
-    def ask_guards(self) -> None:
-        for calls in [*self.guarding]:
-            calls.gate()
-
-
-def _gate(service: Any, calls: Calls) -> None:
-    """Give the service a class of its own, below the one that it has: for the framework it stays of its kind."""
-    if not isinstance(service, _Service):
-        bare = cast("Any", type(service))
-        kind: Any = new_class(bare.__name__, (_Service, bare))
-        kind.guarded_class, kind.guarding = bare, WeakSet[Calls]()
-        object.__setattr__(service, "__class__", kind)
-    cast("Any", service).guarding.add(calls)

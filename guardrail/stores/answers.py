@@ -11,10 +11,10 @@ from guardrail.pictures import Row, Rows, Unanswered
 from guardrail.query.proof import Dialect
 from guardrail.stores.store import MOST_ANSWERED, Ask, Fetch, Photograph, Question, Survey
 
-NARROW: Final = "narrow the question"
-"""What to do about a question that takes too long, as far as a server that was asked a statement can tell."""
-
-_NARROW_PICTURE: Final = "narrow it with `where`, `ignore` long columns, JSON kept as text above all"
+NARROW: Final = (
+    "narrow the question (a watched table by `where`, and `ignore` its long columns, JSON kept as text above all)"
+)
+"""What to do about a question that takes too long."""
 
 
 def unanswered(store: str, question: Question, why: str) -> Unanswered:
@@ -25,7 +25,7 @@ def unanswered(store: str, question: Question, why: str) -> Unanswered:
         case Fetch(request):
             place = f"{store} {request.text}"
         case Photograph(name=place):
-            why = why.replace(NARROW, _NARROW_PICTURE)
+            pass
         case Survey():
             return Unanswered(f"the tables of {store} could not be read: {why}")
     return Unanswered(f"{place} could not be looked at: {why}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from typing import Any
 
 from benchmarks.measuring import say
 from guardrail.ledger.ledger import Ledger
+from support.ports import free_port, until_it_listens
 
 PIPED = """
 import json, sys
@@ -100,7 +100,7 @@ def over_pipes(folder: Path, *, proxied: bool) -> Generator[Callable[[], Abstrac
 @contextmanager
 def over_http(folder: Path, *, proxied: bool) -> Generator[Callable[[], AbstractContextManager[Client]]]:
     """Clients of one server over HTTP, each with a session and a connection of its own, through one proxy or not."""
-    server, proxy = _free_port(), _free_port()
+    server, proxy = free_port(), free_port()
     behind = ["--url", f"http://127.0.0.1:{server}/mcp", "--listen", f"127.0.0.1:{proxy}"]
     commands = [[sys.executable, "-c", LISTENING, str(server)], *([[*GUARD, *behind]] if proxied else [])]
     processes = [subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL) for command in commands]
@@ -121,8 +121,8 @@ def over_http(folder: Path, *, proxied: bool) -> Generator[Callable[[], Abstract
         connection.close()
 
     try:
-        for number in (server, port):
-            _await(number)
+        for number, process in zip((server, proxy), processes, strict=False):  # without a proxy there is one of them
+            until_it_listens(number, process)
         yield client
     finally:
         for process in reversed(processes):
@@ -186,21 +186,3 @@ def _recorded(folder: Path) -> int:
         return sum(summary.calls for summary in latest)
     finally:
         ledger.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _await(port: int) -> None:
-    until = time.monotonic() + 30
-    while time.monotonic() < until:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-        except OSError:
-            time.sleep(0.05)
-        else:
-            return
-    raise TimeoutError(f"nothing listens at {port}")

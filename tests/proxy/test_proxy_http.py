@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -22,6 +21,7 @@ import pytest
 from guardrail.ledger.records import RunHistory
 from proxy.test_proxy_calls import is_final, text
 from support.mcp_peers import PATIENCE, Peer
+from support.ports import free_port, until_it_listens
 from support.project import Project
 
 pytest.importorskip("uvicorn", reason="needs the extra mcp")
@@ -33,24 +33,6 @@ MODERN: dict[str, object] = {
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 Runs = Callable[[], list[RunHistory]]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def until_it_listens(port: int, process: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until and process.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-        except OSError:
-            time.sleep(0.05)
-        else:
-            return
-    raise AssertionError(f"nothing listens at {port}; the process has ended with {process.poll()}")
 
 
 @dataclass

@@ -17,9 +17,10 @@ from mcp_types import CreateMessageRequestParams, CreateMessageResult, TextConte
 
 from guardrail.ledger.records import RunHistory
 from proxy.test_proxy_calls import is_final, text
-from proxy.test_proxy_http import Client, answer_in, free_port, until_it_listens
+from proxy.test_proxy_http import Client, answer_in
 from proxy.test_proxy_pipes import SMUGGLED, until
 from support.mcp_peers import PATIENCE, SHOP_SERVER, Peer
+from support.ports import free_port, until_it_listens
 from support.project import Project
 
 Runs = Callable[[], list[RunHistory]]

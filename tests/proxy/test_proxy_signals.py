@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from guardrail.ledger.records import RunHistory
-from proxy.test_proxy_http import Client, free_port, until_it_listens
+from proxy.test_proxy_http import Client
 from proxy.test_proxy_pipes import until
 from support.command_line import ENVIRON
 from support.mcp_peers import SHOP_SERVER, Peer
+from support.ports import free_port, until_it_listens
 from support.project import Project
 
 Runs = Callable[[], list[RunHistory]]

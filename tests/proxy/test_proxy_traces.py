@@ -13,8 +13,9 @@ import pytest
 
 from proxy.conftest import Start
 from proxy.test_proxy_calls import text
-from proxy.test_proxy_http import Client, Place, free_port, place, server_port, until_it_listens
+from proxy.test_proxy_http import Client, Place, place, server_port
 from support.mcp_peers import SHOP_SERVER, Peer
+from support.ports import free_port, until_it_listens
 from support.project import Project
 from support.receiver import Received, Receiver
 
@@ -29,13 +30,6 @@ LOOKUP = "execute_tool lookup_order"
 
 def host(span: str, trace: str = TRACE) -> dict[str, str]:
     return {"traceparent": f"00-{trace}-{span}-01", "tracestate": "host=1"}
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    yield made
-    made.close()
 
 
 @pytest.fixture

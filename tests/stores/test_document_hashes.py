@@ -223,4 +223,7 @@ def test_a_picture_that_takes_too_long_says_what_to_do_and_holds_nobody_up(
         assert time.monotonic() - ended < 30
     assert isinstance(found, Unanswered)
     assert found.why.startswith("shop.items could not be looked at: it took longer than ")
-    assert "; narrow it with `where`, `ignore` long columns, JSON kept as text above all, or raise the" in found.why
+    assert (
+        "; narrow the question (a watched table by `where`, and `ignore` its long columns, JSON kept as text above all), or raise the"
+        in found.why
+    )

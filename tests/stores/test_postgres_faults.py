@@ -19,8 +19,9 @@ from psycopg.conninfo import conninfo_to_dict
 from guardrail.pictures import Rows
 from guardrail.query.proof import prove_condition
 from guardrail.stores.store import Store
+from support.ports import free_port
 from support.postgres_looks import Meddling, See, ask, execute, make_url, only, photo, shop, taken, unproved, why
-from support.postgres_servers import Server, free_port, missing, program, server
+from support.postgres_servers import Server, missing, program, server
 
 Admin = psycopg.Connection[Any]
 
@@ -28,7 +29,10 @@ COUNT = ask("SELECT count(*) FROM t")
 ONE = ask("SELECT 1 AS one")
 PID = unproved("SELECT pg_backend_pid()")
 ENDLESS = ask("WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n FROM r) SELECT count(*) FROM r")
-SLOW = "it took longer than the store's timeout; narrow the question, or raise the timeout"
+SLOW = (
+    "it took longer than the store's timeout; narrow the question (a watched table by `where`, and `ignore` its long columns, "
+    "JSON kept as text above all), or raise the timeout"
+)
 LOCKED = (
     "another's lock on it was held for longer than a look can wait, which is a part of the timeout: raise the timeout"
 )

@@ -18,8 +18,9 @@ from guardrail import Configuration, Guard
 from guardrail.stores.opening import open_replicated
 from guardrail.stores.postgres.positions import ended
 from guardrail.stores.store import Store
+from support.ports import free_port
 from support.postgres_looks import See, ask, execute, only, photo, shop, taken, why
-from support.postgres_servers import Server, free_port, server, standby
+from support.postgres_servers import Server, server, standby
 
 COUNT = ask("SELECT count(*) FROM t")
 

@@ -14,8 +14,8 @@ from psycopg.conninfo import conninfo_to_dict
 from guardrail import Configuration, Guard, Verdict
 from guardrail.stores.store import tables_of
 from support.command_line import command
+from support.ports import free_port
 from support.postgres_looks import See, ask, execute, make_url, only, photo, role, shop, taken, unproved, why
-from support.postgres_servers import free_port
 
 Admin = psycopg.Connection[Any]
 

@@ -9,7 +9,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Generator, Sequence
@@ -20,6 +19,7 @@ from pathlib import Path
 import pymysql
 import pytest
 
+from support.ports import free_port
 from support.servers import connect_mariadb
 
 _PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"))
@@ -31,7 +31,7 @@ class Server:
     """A server with an empty database `shop`, and a user `root` without a password."""
 
     def __init__(self, data: Path, options: Sequence[str]) -> None:
-        self.port = _free_port()
+        self.port = free_port()
         self._log = data.with_suffix(".log")
         self._command = [
             *(_program("mariadbd"), "--no-defaults", f"--datadir={data}", f"--port={self.port}", *_AS_ROOT),
@@ -126,9 +126,3 @@ def _program(name: str) -> str:
             pytest.fail(f"CI {reason}")
         pytest.skip(reason)
     return found
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

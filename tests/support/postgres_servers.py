@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import os
 import pwd
-import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -25,6 +23,8 @@ from typing import Any, NoReturn, TypedDict
 
 import psycopg
 import pytest
+
+from support.ports import free_port
 
 MOST_SECONDS = 60
 """How long a server may take to come up, on a machine that has other things to do."""
@@ -149,15 +149,6 @@ def _running(made: Server) -> Generator[Server]:
         yield made
     finally:
         made.stop()
-
-
-def free_port() -> int:
-    """A port that nobody listens at, of those that no connection gets by chance before the server does."""
-    while True:
-        port = secrets.choice(range(20_000, 32_000))
-        with closing(socket.socket()) as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 def wait_until(holds: Callable[[], bool], otherwise: str) -> None:

@@ -32,13 +32,6 @@ CHECKED: dict[str, Any] = {
 
 
 @pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def sender(receiver: Receiver) -> Iterator[Sender]:
     made = Sender(receiver.url)
     yield made

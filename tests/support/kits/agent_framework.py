@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterable, Awaitable, Mapping, Sequence
 from typing import Any
@@ -21,7 +20,7 @@ from agent_framework import (
 )
 
 from guardrail_agent_framework import guardrail_middleware
-from support.kits.stage import Mode, Scene, Script, call_id
+from support.kits.stage import Awaited, Mode, Scene, Script, call_id
 
 
 class Scripted(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], BaseChatClient[Any]):
@@ -55,16 +54,10 @@ class Scripted(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], BaseChatC
         ]
 
 
-class AgentFramework:
+class AgentFramework(Awaited):
     """An `Agent`; by blocking it has plain functions as tools, which it runs in threads."""
 
     name = "agent_framework"
-    modes: Sequence[Mode] = ("sync", "async", "async stream")
-    limits: Mapping[str, str] = {}
-    nests = True
-
-    def play(self, scene: Scene, mode: Mode) -> str:
-        return asyncio.run(self.aplay(scene, mode))
 
     async def aplay(self, scene: Scene, mode: Mode) -> str:
         middleware = self.middleware(scene)

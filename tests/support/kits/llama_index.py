@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
@@ -17,7 +16,7 @@ from llama_index.core.tools import FunctionTool
 from pydantic import SkipValidation
 
 from guardrail_llama_index import guarded
-from support.kits.stage import Mode, Scene, Script, Turn, call_id
+from support.kits.stage import Awaited, Mode, Scene, Script, Turn, call_id
 
 
 class Scripted(MockFunctionCallingLLM):
@@ -41,8 +40,16 @@ class Scripted(MockFunctionCallingLLM):
         return chunks()
 
     def _said(self, messages: Sequence[ChatMessage]) -> ChatResponse:
-        number, turn = self.script.next([str(m.content) for m in messages if m.role == "tool"])
+        # The framework tells the results of a batch in the order in which they came, which is another each time.
+        results = sorted((m for m in messages if m.role == "tool"), key=_place)
+        number, turn = self.script.next([str(m.content) for m in results])
         return ChatResponse(message=ChatMessage(role="assistant", blocks=_blocks(number, turn)), delta="")
+
+
+def _place(result: ChatMessage) -> tuple[int, int]:
+    """The turn and the place in it of the call that a result answers."""
+    _, number, place = str(result.additional_kwargs["tool_call_id"]).split("_")
+    return int(number), int(place)
 
 
 def _selection(block: ToolCallBlock) -> ToolSelection:
@@ -59,16 +66,10 @@ def _blocks(number: int, turn: Turn) -> list[TextBlock | ToolCallBlock]:
     ]
 
 
-class LlamaIndex:
+class LlamaIndex(Awaited):
     """A `FunctionAgent`; by blocking it has plain functions as tools, which it runs in threads."""
 
     name = "llama_index"
-    modes: Sequence[Mode] = ("sync", "async", "async stream")
-    limits: Mapping[str, str] = {}
-    nests = True
-
-    def play(self, scene: Scene, mode: Mode) -> str:
-        return asyncio.run(self.aplay(scene, mode))
 
     async def aplay(self, scene: Scene, mode: Mode) -> str:
         tools = self.tools(scene, mode)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from openai import AsyncOpenAI
@@ -15,20 +15,14 @@ from semantic_kernel.connectors.ai.open_ai import OpenAIChatCompletion, OpenAICh
 from semantic_kernel.functions import KernelArguments, kernel_function
 
 from guardrail_semantic_kernel import guarded
-from support.kits.stage import Mode, Scene, Script
+from support.kits.stage import Awaited, Mode, Scene, Script
 from support.kits.wire import endpoint
 
 
-class SemanticKernel:
+class SemanticKernel(Awaited):
     """An agent."""
 
     name = "semantic_kernel agent"
-    modes: Sequence[Mode] = ("sync", "async", "async stream")
-    limits: Mapping[str, str] = {}
-    nests = True
-
-    def play(self, scene: Scene, mode: Mode) -> str:
-        return asyncio.run(self.aplay(scene, mode))
 
     async def aplay(self, scene: Scene, mode: Mode) -> str:
         agent = self.agent(scene, mode)

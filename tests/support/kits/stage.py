@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -169,6 +170,21 @@ class Scene:
 
     def functions(self, mode: Mode) -> list[Callable[..., Any]]:
         return self.tools.functions(asynchronous=mode.startswith("async"))
+
+
+class Awaited(ABC):
+    """A kit of a framework that can only be awaited: by blocking that is done in a loop of its own, with blocking tools."""
+
+    modes: Sequence[Mode] = ("sync", "async", "async stream")
+    limits: Mapping[str, str] = {}
+    nests = True
+
+    def play(self, scene: Scene, mode: Mode) -> str:
+        return asyncio.run(self.aplay(scene, mode))
+
+    @abstractmethod
+    async def aplay(self, scene: Scene, mode: Mode) -> str:
+        """Play by awaiting."""
 
 
 class Kit(Protocol):
