@@ -105,7 +105,11 @@ def _plain(result: Any) -> object:
 
 
 def _block(content: Content) -> dict[str, Any]:
-    return {"type": "text", "text": content.text} if content.type == "text" else content.to_dict()
+    if content.type == "text":
+        return {"type": "text", "text": content.text}
+    if content.type == "error":
+        return {"error": content.message or content.error_code or "no words"}
+    return content.to_dict()
 
 
 def _settles(context: ChatContext) -> bool:

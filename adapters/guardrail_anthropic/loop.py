@@ -62,7 +62,11 @@ def _whole(answer: Answer) -> Message | BetaMessage:
 
 def _asked(answer: Message | BetaMessage) -> list[Asked]:
     blocks = [block for block in answer.content if block.type == "tool_use"]
-    return [Asked(block.id, name_of(block), cast("Mapping[str, object]", block.input)) for block in blocks]
+    return [Asked(block.id, name_of(block), _arguments(block.input)) for block in blocks]
+
+
+def _arguments(given: object) -> Mapping[str, object] | str:
+    return cast("Mapping[str, object]", given) if isinstance(given, dict) else as_text(given)
 
 
 def _teller(answer: Message | BetaMessage, messages: list[Any]) -> Tell:

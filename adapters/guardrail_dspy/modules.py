@@ -13,6 +13,7 @@ from dspy.utils.callback import BaseCallback
 from pydantic import PrivateAttr
 
 from guardrail.calls import Refused, ToolCall, Unmade
+from guardrail.judge.unmade import has_begun
 from guardrail.run.adapter import Adapter, Runs
 
 M = TypeVar("M", bound=dspy.Module)
@@ -135,7 +136,7 @@ async def _amade(call: _Call) -> object:
 def _failed(call: _Call, error: Exception) -> Unmade:
     """Raise the error again, unless the tool did not run as the arguments do not fit."""
     call.error, call.frames = error, _frames(error)
-    if isinstance(error, (TypeError, ValueError)) and not _fits(call):
+    if isinstance(error, (TypeError, ValueError)) and not has_begun(call.tool.func, error) and not _fits(call):
         return Unmade(None)
     raise error
 

@@ -17,6 +17,7 @@ from haystack.tools.errors import ToolInvocationError
 from haystack.tools.tool import Tool
 
 from guardrail.calls import Refused, ToolCall, Unmade
+from guardrail.judge.unmade import has_begun
 from guardrail.run.adapter import Adapter, Runs
 
 
@@ -159,7 +160,8 @@ async def _amade(call: _Call) -> object:
 def _failed(call: _Call, error: ToolInvocationError) -> Unmade:
     """Raise the tool's own error, unless its function was not called."""
     call.error = error
-    if isinstance(error.__cause__, TypeError) and not _fits(call):
+    function = cast("Any", call.tool.function or call.tool.async_function)
+    if isinstance(error.__cause__, TypeError) and not has_begun(function, error.__cause__) and not _fits(call):
         return Unmade(None)
     raise error.__cause__ or error
 

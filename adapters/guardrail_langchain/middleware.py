@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
+from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
@@ -16,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from guardrail.calls import Refused, ToolCall, Unmade
 from guardrail.run.adapter import Adapter, Runs
+from guardrail_langchain.failures import Failure, noting
 
 Result: TypeAlias = ToolMessage | Command[Any]
 if TYPE_CHECKING:
@@ -49,13 +51,19 @@ class GuardrailMiddleware(_Middleware):
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Result]) -> Result:
         """Make the call, guarded."""
-        return cast("Result", self._calls.call(request, partial(_made, request, handler)))
+        failure = Failure()
+        with failure.told():
+            return _given(self._calls.call(request, partial(_made, failure, request, handler)))
+        return failure.message
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
     ) -> Result:
         """The same by awaiting."""
-        return cast("Result", await self._calls.acall(request, partial(_amade, request, handler)))
+        failure = Failure()
+        with failure.told():
+            return _given(await self._calls.acall(request, partial(_amade, failure, request, handler)))
+        return failure.message
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -73,28 +81,59 @@ class GuardrailMiddleware(_Middleware):
 
 
 def guarded_node(runs: Runs, tools: Sequence[BaseTool | Callable[..., Any]], **options: Any) -> ToolNode:
-    """LangGraph's `ToolNode` for these tools, guarded; options as it takes them.
+    """LangGraph's `ToolNode` for these tools, guarded; options as it takes them. Errors are judged before they are handled.
 
     A graph of one's own asks the model itself: let it do so only while `run.stop` is None.
     """
     middleware = GuardrailMiddleware(runs)
+    if "handle_tool_errors" in options:
+        options["handle_tool_errors"] = noting(options["handle_tool_errors"])
     return ToolNode(
         tools, wrap_tool_call=middleware.wrap_tool_call, awrap_tool_call=middleware.awrap_tool_call, **options
     )
 
 
-def _made(request: ToolCallRequest, handler: Callable[[ToolCallRequest], Result]) -> Result | Unmade:
-    return _told(request, handler(request))
+def _made(failure: Failure, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Result]) -> Result | Unmade:
+    with failure.awaited():
+        try:
+            result = handler(request)
+        except (
+            GraphBubbleUp
+        ) as signal:  # a tool that asks a person, or another graph, is called anew when that has answered
+            return Unmade(signal)
+    return _told(failure, request, result)
 
 
-async def _amade(request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]) -> Result | Unmade:
-    return _told(request, await handler(request))
+async def _amade(
+    failure: Failure, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
+) -> Result | Unmade:
+    with failure.awaited():
+        try:
+            result = await handler(request)
+        except GraphBubbleUp as signal:
+            return Unmade(signal)
+    return _told(failure, request, result)
 
 
-def _told(request: ToolCallRequest, result: Result) -> Result | Unmade:
-    """The result, or that it came instead of one: the model named no tool there is, or its arguments do not fit."""
-    is_error = isinstance(result, ToolMessage) and result.status == "error"
-    return Unmade(result) if is_error and not _fits(request) else result
+def _given(answer: Any) -> Result:
+    if isinstance(answer, GraphBubbleUp):
+        raise answer
+    return cast("Result", answer)
+
+
+def _told(failure: Failure, request: ToolCallRequest, result: Result) -> Result | Unmade:
+    """The result, or that it came instead of one: the model named no tool there is, or its arguments do not fit.
+
+    Raises the error that the graph has handled: the guard judges that, and the model is told the message.
+    """
+    if not (isinstance(result, ToolMessage) and result.status == "error"):
+        return result
+    if not _fits(request):
+        return Unmade(result)
+    if failure.error is not None:
+        failure.message = result
+        raise failure.error
+    return result
 
 
 def _fits(request: ToolCallRequest) -> bool:

@@ -33,6 +33,17 @@ class _Guarded(Agent[Any]):
 
     reach: ClassVar[_Reach]
 
+    @property
+    def handoffs(self) -> list[Agent[Any] | Handoff[Any, Any]]:
+        """The agents that it hands over to, guarded where they are read: some may have been added since."""
+        kept: list[Agent[Any] | Handoff[Any, Any]] = vars(self)["handoffs"]
+        kept[:] = [self.reach.handoff(handoff) for handoff in kept]
+        return kept
+
+    @handoffs.setter
+    def handoffs(self, handoffs: list[Agent[Any] | Handoff[Any, Any]]) -> None:
+        vars(self)["handoffs"] = [*handoffs]
+
     async def get_all_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
         """The tools, among them those of MCP servers. They are asked for before each request to the model."""
         self.reach.tools.gate()
@@ -68,12 +79,14 @@ class _Reach:
         self._made[id(agent)] = agent, made
         made.tools = [self.tool(tool) for tool in agent.tools]
         made.mcp_servers = [cast("MCPServer", Heard(server)) for server in agent.mcp_servers]
-        made.handoffs = [self._handoff(handoff) for handoff in agent.handoffs]
+        made.handoffs = agent.handoffs
         return cast("A", made)
 
-    def _handoff(self, handoff: Agent[Any] | Handoff[Any, Any]) -> Agent[Any] | Handoff[Any, Any]:
+    def handoff(self, handoff: Agent[Any] | Handoff[Any, Any]) -> Agent[Any] | Handoff[Any, Any]:
         if isinstance(handoff, Agent):
             return self.guarded(handoff)
+        if getattr(handoff.on_invoke_handoff, "func", None) == self._hand_over:
+            return handoff
         made = copy(handoff)
         made.on_invoke_handoff = functools.partial(self._hand_over, handoff.on_invoke_handoff)
         known: Any = getattr(handoff, "_agent_ref", None)  # by which the SDK finds its agents when it resumes a run

@@ -14,6 +14,7 @@ from agents.mcp import MCPServer
 from agents.tool import CustomTool, LocalShellTool, ShellTool
 
 from guardrail.calls import Refused, ToolCall, Unmade
+from guardrail.errors import GuardrailError
 from guardrail.run.adapter import Adapter
 from guardrail.run.batches import arguments
 
@@ -122,6 +123,12 @@ class Heard:
     """An MCP server whose answers are heard as they are: the SDK keeps their content, and not whether they are errors."""
 
     def __init__(self, server: MCPServer) -> None:
+        attempts = getattr(server, "max_retry_attempts", 0)
+        if attempts:
+            raise GuardrailError(
+                f"the MCP server {server.name} repeats calls by itself (max_retry_attempts={attempts}): a write that may "
+                "have happened would be made again, and the guard see one call. Make it without, and let the model retry"
+            )
         self._server = server
 
     def __getattr__(self, name: str) -> Any:

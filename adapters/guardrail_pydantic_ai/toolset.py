@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -33,7 +34,7 @@ class _Calls(Adapter[_Native]):
     """
 
     def describe(self, native: _Native) -> ToolCall:
-        args = to_jsonable_python(native.args, serialize_unknown=True)
+        args = {name: _plain(value) for name, value in native.args.items()}
         return ToolCall(native.name, args, native.id, _hints(native.tool))
 
     def refuse(self, native: _Native, refused: Refused) -> Any:
@@ -89,6 +90,16 @@ class GuardrailCapability(AbstractCapability[Any]):
         """Let the model be asked, unless the run is over."""
         self._calls.gate()
         return request_context
+
+
+def _plain(value: object) -> object:
+    """An argument as JSON; one that can be read only once is the tool's, and one that cannot be written is named."""
+    if isinstance(value, Iterator | AsyncIterator):
+        return f"<{type(value).__name__}>"
+    try:
+        return to_jsonable_python(value, serialize_unknown=True, bytes_mode="base64")
+    except Exception:  # noqa: BLE001 - a serializer of the user's own may raise anything: the call is made all the same
+        return f"<{type(value).__name__}>"
 
 
 async def _made(call: Any, *args: Any) -> Any:

@@ -6,6 +6,7 @@ from functools import cache, partial
 from threading import Lock
 from types import new_class
 from typing import Any, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from smolagents import CodeAgent, FinalAnswerTool, MultiStepAgent, Tool, ToolCallingAgent
 from smolagents.remote_executors import RemotePythonExecutor
@@ -135,16 +136,14 @@ class _Calls(Adapter[_Call]):
 
 
 class _Guarded:
-    """A tool with the guard around it."""
-
-    calls: _Calls
-    bare: Tool
+    """A tool with the guard around it. It does not hold what is inside: code that a model writes has the tool in its hands."""
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Call the tool, guarded."""
-        call = _Call(self.bare, args, options)
-        self.calls.identify(call)
-        answer = self.calls.call(call, partial(_made, call))
+        bare, calls = _INSIDE[self]
+        call = _Call(bare, args, options)
+        calls.identify(call)
+        answer = calls.call(call, partial(_made, call))
         if call.unfit is not None:
             raise call.unfit
         return answer
@@ -158,10 +157,15 @@ class _Guarded:
 
 def _around(tool: Tool, calls: _Calls) -> Tool:
     """The tool with the guard around it; the framework takes it for one of its kind."""
-    bare = tool.bare if isinstance(tool, _Guarded) else tool
+    bare = _INSIDE[tool][0] if isinstance(tool, _Guarded) else tool
     made = object.__new__(_guarded(cast("Any", type(bare))))
-    vars(made).update(vars(bare), calls=calls, bare=bare)
-    return made
+    vars(made).update(vars(bare))
+    _INSIDE[made] = bare, calls
+    return cast("Tool", made)
+
+
+_INSIDE: WeakKeyDictionary[Any, tuple[Tool, _Calls]] = WeakKeyDictionary()
+"""What guarded tools are around, and by what they are guarded."""
 
 
 @cache

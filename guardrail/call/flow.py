@@ -101,7 +101,7 @@ def _steps(run: Conduct, step: Step) -> Flow:
     step.ending = ending = cast("Ending", (yield Execute(step.trace, step)))
     if isinstance(ending, Returned) and isinstance(ending.value, Unmade):
         return run.dismiss(step, ending.value)
-    judgement = judge(ending, step.effect, step.tool.results)
+    judgement = judge(ending, step.effect, step.tool.results, step.call.name)
     if run.learn(step, ending, judgement):
         yield from run.picture()
     return run.settle(step, ending, judgement)

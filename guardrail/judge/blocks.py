@@ -34,10 +34,11 @@ def text_of_blocks(value: Sequence[object]) -> object:
 
 
 def _joined(parts: Sequence[object]) -> object:
-    """Several parts as a list if every one is a JSON document, else as one text."""
+    """The JSON documents among several parts, to which the texts beside them are words; without any, one text."""
     answers = [parse(part) if isinstance(part, str) else part for part in parts]
-    if all(isinstance(answer, dict | list) for answer in answers):
-        return answers
+    documents: list[object] = [answer for answer in answers if isinstance(answer, dict | list)]
+    if documents:
+        return documents[0] if len(documents) == 1 < len(parts) else documents
     return "\n".join(part for part in parts if isinstance(part, str))
 
 

@@ -16,6 +16,7 @@ from guardrail.judge.responses import body_of, is_response
 from guardrail.judge.texts import Unparsed, parse
 
 _MOST_LAYERS: Final = 12
+_MOST_MESSAGES: Final = 100
 
 
 class Envelope(NamedTuple):
@@ -121,11 +122,19 @@ def _object_layer(value: object) -> _Layer | None:
 
 
 def _list_layer(value: Sequence[object]) -> _Layer | None:
-    """A list that is nothing but text blocks, or one message."""
-    if len(value) == 1 and "tool_call_id" in (fields_of(value[0]) or ()):
-        return _Layer(value[0])
+    """A list that is nothing but text blocks, or messages, or updates of a graph's state."""
+    if value and all(_is_message(item) for item in value[:_MOST_MESSAGES]):
+        opened = [open_envelope(item) for item in value[:_MOST_MESSAGES]]
+        if len(opened) == 1:
+            return _Layer(value[0])
+        return _Layer([one.value for one in opened], failed=any(one.failed for one in opened))
     text = text_of_blocks(value)
     return None if text is None else _Layer(text)
+
+
+def _is_message(item: object) -> bool:
+    found = fields_of(item) or ()
+    return "tool_call_id" in found or ("update" in found and "goto" in found)
 
 
 # --- mappings
@@ -148,9 +157,9 @@ _BESIDE_PAYLOAD: Final = frozenset(
         "duration_ms warnings tool tool_name"
     )
 )
-_BESIDE_RETURN_VALUE: Final = _BESIDE_PAYLOAD | {"content", "kind"}
+_BESIDE_RETURN_VALUE: Final = _BESIDE_PAYLOAD | {"content", "kind", "tools"}
 
-_OTHERS: Final = listed("headers body FunctionError toolResult functionResponse messages update role d")
+_OTHERS: Final = listed("headers body FunctionError toolResult functionResponse messages update role d text content")
 OPENERS: Final = frozenset((*_STRUCTURED, *_FLAGS, *_MESSAGE_IDS, *_STATUSES, *_PAYLOADS, *_OTHERS))
 """The fields of which every mapping that is an envelope has one."""
 
@@ -159,13 +168,20 @@ def _mapping_layer(value: Fields) -> _Layer | None:
     if not has_any(value, OPENERS):
         return None
     return (
-        _mcp_layer(value)
+        _block_layer(value)
+        or _mcp_layer(value)
         or _message_layer(value)
         or _holder_layer(value)
         or _transport_layer(value)
         or _rpc_layer(value)
         or _payload_layer(value)
     )
+
+
+def _block_layer(value: Fields) -> _Layer | None:
+    """One text block, without a list around it, or a list of them with nothing beside."""
+    text = text_of_blocks([value] if "text" in value else held if is_list(held := value.get("content")) else ())
+    return None if text is None or not ("text" in value or len(value) == 1) else _Layer(text)
 
 
 def _is_marked(value: Fields) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from types import ModuleType
@@ -137,9 +138,14 @@ def _declared(value: object) -> Fields | None:
     cls = type(value)
     if hasattr(cls, "__pydantic_fields__"):
         return _model(value)
-    names = peek(cls, "__dataclass_fields__") or peek(cls, "_fields") or _attrs_names(cls)
+    names = _dataclass_names(cls) or peek(cls, "_fields") or _attrs_names(cls)
     found = tuple(names) if is_mapping(names) or is_list(names) else ()
     return {name: peek(value, name) for name in found if isinstance(name, str)} or None
+
+
+def _dataclass_names(cls: type) -> list[str]:
+    """The fields of a dataclass; what it has for all its instances (`ClassVar`) is none of them."""
+    return [field.name for field in dataclasses.fields(cls)] if dataclasses.is_dataclass(cls) else []
 
 
 def _attrs_names(cls: type) -> list[object]:

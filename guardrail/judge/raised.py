@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Set
+from traceback import walk_tb
 from typing import Final, cast
 
 from guardrail.calls import Effect, Judgement, Outcome
@@ -70,7 +71,10 @@ _CLASSES: Final[Mapping[str, Meaning]] = {
     **_all(_REJECTED, "rejected"),
     **_all(_NOT_THERE, "empty"),
 }
-_READABLE: Final = frozenset(listed("ValueError ToolException ToolError ToolFailed ModelRetry"))
+_WRAPPERS: Final = frozenset(listed("ToolException ToolError ToolFailed ModelRetry"))
+"""What frameworks have for a tool that failed, whatever it failed of."""
+
+_READABLE: Final = _WRAPPERS | {"ValueError"}
 # A database's words for a row that points to one that is not there.
 _DANGLING: Final = re.compile(r"is not present in table|cannot add or update a child row", re.IGNORECASE)
 _NOT_FOUND_CLASS: Final = re.compile(
@@ -79,7 +83,7 @@ _NOT_FOUND_CLASS: Final = re.compile(
 
 # The interpreter's words for a call that does not fit the tool's signature: raised before its first line runs.
 _MISFIT: Final = re.compile(
-    r"[\w.<>]+\(\) (?:got (?:an unexpected keyword argument|multiple values for argument|some positional-only arguments)|"
+    r"(?:[\w.<>]+\.)?(?P<function>[\w<>]+)\(\) (?:got (?:an unexpected keyword argument|multiple values for argument|some positional-only arguments)|"
     r"missing \d+ required|takes (?:no|from|exactly|at most|\d+)).*",
     re.DOTALL,
 )
@@ -91,14 +95,14 @@ _SEVERITY: Final[tuple[Meaning, ...]] = ("in_doubt", "error", "rejected", "empty
 
 
 def judge_raised(
-    error: BaseException, effect: Effect, sentences: Sentences, declared: Mapping[str, Outcome]
+    error: BaseException, effect: Effect, sentences: Sentences, declared: Mapping[str, Outcome], tool: str = ""
 ) -> Judgement:
-    """What a call came to whose tool raised. `declared` gives the outcome by class name, and wins."""
+    """What a call came to whose tool raised. `declared` gives the outcome by class name, and wins; `tool` is its name."""
     message = described(error)
     for name in _names(error) if declared else ():
         if name in declared:
             return Judgement(declared[name], "declared", message)
-    return conclude(_meaning(error, effect, sentences), effect, "exception", message)
+    return conclude(_meaning(error, effect, sentences, tool), effect, "exception", message)
 
 
 def described(error: BaseException) -> str:
@@ -120,10 +124,10 @@ def _names(error: BaseException) -> Iterator[str]:
         yield cls.__name__
 
 
-def _meaning(error: BaseException, effect: Effect, sentences: Sentences) -> Meaning:
+def _meaning(error: BaseException, effect: Effect, sentences: Sentences, tool: str) -> Meaning:
     leaves = _leaves(error)
     if leaves[0] is not error:
-        return _worst({_meaning(leaf, effect, sentences) for leaf in leaves})
+        return _worst({_meaning(leaf, effect, sentences, tool) for leaf in leaves})
     if not isinstance(error, Exception):  # a cancellation, an interrupt, an exit, the guard's own signal
         return "cancelled"
     if (coded := _coded(error)) is not None:
@@ -134,9 +138,35 @@ def _meaning(error: BaseException, effect: Effect, sentences: Sentences) -> Mean
         return "error"
     if name == "IntegrityError" and _DANGLING.search(_text(error)):
         return "empty"
-    if isinstance(error, TypeError) and _MISFIT.fullmatch(_text(error)):
+    if isinstance(error, TypeError) and _is_misfit(error, tool):
         return "error"
+    if name in _WRAPPERS and _rests_on_doubt(error):
+        return "in_doubt"
     return _read(error, name, meaning, effect, sentences)
+
+
+def _is_misfit(error: TypeError, tool: str) -> bool:
+    """Whether it was the tool's own call that did not fit, and not that of a function which the tool calls in its turn."""
+    misfit = _MISFIT.fullmatch(_text(error))
+    if misfit is None:
+        return False
+    return tool in ("", misfit["function"]) or _was_raised_by_the_call(error)
+
+
+def _was_raised_by_the_call(error: BaseException) -> bool:
+    """Whether no line of a tool's, or of a framework's, had run: the innermost frame is the guard's."""
+    *_, (innermost, _) = walk_tb(error.__traceback__) if error.__traceback__ else [(None, 0)]
+    return innermost is not None and str(innermost.f_globals.get("__name__")).startswith("guardrail.")
+
+
+def _rests_on_doubt(error: BaseException) -> bool:
+    """Whether a framework's word for a failed tool stands for a call that was given up or lost."""
+    causes = [cause for name in ("__cause__", "inner_exception") if isinstance(cause := peek(error, name), Exception)]
+    return any(
+        _CLASSES.get(name) == "in_doubt" or (name in _RPC_ERRORS and _coded(cause) is None)
+        for cause in causes
+        for name in _names(cause)
+    )
 
 
 def _worst(meanings: Set[Meaning]) -> Meaning:

@@ -21,6 +21,9 @@ from guardrail.judge.texts import Unparsed, announced_failure, parse
 from guardrail.judge.wording import weigh, words
 from guardrail.pointers import MISSING, tokens
 
+_ENVELOPED: Final = frozenset(("type", "tool_call_id", "goto"))
+"""Of the first item of a list: the list is one of blocks, messages or updates of a graph's state, and none of rows."""
+
 _SCALARS: Final = frozenset({type(None), bool, int, float})
 
 
@@ -58,15 +61,15 @@ class ResultRules:
         )
 
 
-def judge(ending: Ending, effect: Effect, rules: ResultRules) -> Judgement:
-    """What a call came to. Pure, and never raises, whatever the tool returned or raised.
+def judge(ending: Ending, effect: Effect, rules: ResultRules, tool: str = "") -> Judgement:
+    """What a call came to. Pure, and never raises, whatever the tool returned or raised. `tool` is its name, where known.
 
     Declarations come first; then what the envelope says, then the generic signs of failure, then sentences,
     then emptiness (of a write, to return nothing is normal).
     """
     try:
         if isinstance(ending, Raised):
-            return judge_raised(ending.error, effect, rules.sentences, rules.raises)
+            return judge_raised(ending.error, effect, rules.sentences, rules.raises, tool)
         if rules.generic:
             return _judge_generic(ending.value, effect, rules)
         envelope = open_envelope(ending.value, parsing=rules.returns != "text")
@@ -91,7 +94,7 @@ def _judge_generic(value: object, effect: Effect, rules: ResultRules) -> Judgeme
 
 def _is_of_rows(value: Sequence[object]) -> bool:
     first = value[0] if value else None
-    return first is None or (is_mapping(first) and "type" not in first and "tool_call_id" not in first)
+    return first is None or (is_mapping(first) and _ENVELOPED.isdisjoint(first))
 
 
 def open_value(ending: Ending, rules: ResultRules) -> object:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, cast
 
 from guardrail.calls import ToolCall, Unmade
 from guardrail.errors import GuardrailError, RunHalted, RunNotOpen
+from guardrail.judge.unmade import has_begun
 from guardrail.run.adapter import Adapter, Runs
 from guardrail.run.wrapping import bare, completed
 
@@ -95,7 +96,7 @@ class Batches(Adapter[Asked]):
 
         def answer(result: object) -> None:
             failed = isinstance(result, Exception)
-            content = f"Error: {result}" if failed else self._content(result)
+            content = f"Error: {_words(result)}" if failed else self._content(result)
             tell(left.pop(0), content, failed)
 
         try:
@@ -114,10 +115,13 @@ class Batches(Adapter[Asked]):
             result = tool()
         except TypeError as error:
             return self._misfit(asked, error)
+        if not inspect.isawaitable(result):
+            return result
+        why = AsynchronousTool(f"{asked.name} is asynchronous: use `amake` instead of `make`, awaited")
         if inspect.iscoroutine(result):  # nothing of it has run
             result.close()
-            return Unmade(AsynchronousTool(f"{asked.name} is asynchronous: use `amake` instead of `make`, awaited"))
-        return result
+            return Unmade(why)
+        raise why
 
     async def _aexecute(self, asked: Asked) -> object:
         tool = self._callable(asked)
@@ -139,9 +143,11 @@ class Batches(Adapter[Asked]):
 
     def _misfit(self, asked: Asked, error: TypeError) -> Unmade:
         """That the arguments do not fit the tool; an error for any other reason is the tool's own, and raised again."""
-        args = cast("Mapping[str, Any]", asked.args)
+        args, tool = cast("Mapping[str, Any]", asked.args), self._tools[asked.name]
+        if has_begun(tool, error):
+            raise error
         try:
-            inspect.signature(self._tools[asked.name]).bind(**args)
+            inspect.signature(tool).bind(**args)
         except TypeError:
             return Unmade(error)
         except ValueError:  # some built-in functions have no signature
@@ -155,14 +161,26 @@ def _are_named(tools: object) -> bool:
 
 
 def as_text(result: Any) -> str:
-    """A text as it is, anything else as JSON; what JSON does not know as `str` writes it."""
-    return result if isinstance(result, str) else json.dumps(result, default=str)
+    """A text as it is, anything else as JSON; what JSON does not know as `str` writes it. Never raises."""
+    if isinstance(result, str):
+        return result
+    try:
+        return json.dumps(result, default=_words)
+    except (TypeError, ValueError, RecursionError):  # keys that are no texts, a circle
+        return _words(result)
+
+
+def _words(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - a class of the tool's own may raise anything; that it came is still told
+        return f"a {type(value).__name__} without words"
 
 
 def arguments(text: str) -> Mapping[str, object] | str:
     """The arguments that a model wrote as JSON; the text itself if that is no object."""
     try:
         found = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     return cast("Mapping[str, object]", found) if isinstance(found, dict) else text

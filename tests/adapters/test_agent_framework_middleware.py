@@ -11,6 +11,7 @@ from agent_framework import (
     Agent,
     AgentSession,
     ChatResponse,
+    Content,
     FunctionInvocationContext,
     FunctionMiddleware,
     Message,
@@ -19,6 +20,7 @@ from agent_framework import (
 )
 
 from guardrail import RunStopped
+from guardrail_agent_framework import guardrail_middleware
 from support.kits.agent_framework import AgentFramework, Scripted
 from support.kits.pages import run_page, shop_of_the_page
 from support.kits.stage import Mode, Scene, Script, asked
@@ -49,6 +51,20 @@ def test_after_a_stop_that_was_swallowed_the_model_is_not_asked_again(tmp_path: 
         played = theatre.play([CANCEL], [NOTE], [LOOK], "Done.")
         assert isinstance(played.error, RunStopped), played.error
         assert (played.requests, played.begun) == (2, ["cancel_order"])
+
+
+async def test_an_error_that_is_content_is_a_failure(tmp_path: Path) -> None:
+    def cancel_order(order_id: int) -> Content:
+        """Cancel an order."""
+        return Content.from_error(message="only an open order can be cancelled")
+
+    with Theatre(AgentFramework(), "async", tmp_path) as theatre:
+        guard = theatre.guard(theatre.tools())
+        tools = [tool(cancel_order, approval_mode="never_require")]
+        agent = Agent(Scripted(Script([CANCEL], "Cancelled.")), tools=tools, middleware=guardrail_middleware(guard))
+        async with guard.run() as run:
+            await agent.run("Do it.")
+            assert run.open_holds == 1
 
 
 class Hosted(Scripted):

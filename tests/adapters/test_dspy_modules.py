@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,35 @@ def test_code_that_a_model_wrote_does_not_catch_a_stop(tmp_path: Path) -> None:
         )
         assert isinstance(played.error, RunStopped), played.error
         assert (played.requests, played.begun) == (2, ["cancel_order"])
+
+
+def test_a_mistake_within_a_decorated_tool_is_no_misfit(tmp_path: Path) -> None:
+    def with_session(tool: Any) -> Any:
+        @functools.wraps(tool)
+        def called(**args: Any) -> object:
+            return tool(session="s", **args)
+
+        return called
+
+    @with_session
+    def ship_order(session: str, order_id: int) -> str:
+        raise ValueError("the carrier broke off after the booking")
+
+    class Direct(dspy.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            tool = dspy.Tool(ship_order, name="ship_order", args={"order_id": {"type": "integer"}})
+            self.tools = {"ship_order": tool}
+
+        def forward(self, order_id: int) -> object:
+            return self.tools["ship_order"](order_id=order_id)
+
+    with Theatre(ReAct(), "sync", tmp_path) as theatre:
+        guard = theatre.guard(theatre.tools())
+        with guard.run() as run:
+            with pytest.raises(ValueError, match="after the booking"):
+                guarded(Direct(), guard)(order_id=17)
+            assert run.open_holds == 1
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from haystack import Pipeline
 from haystack.components.agents import Agent
 from haystack.dataclasses import ChatMessage
-from haystack.tools import Toolset
+from haystack.tools import Tool, Toolset
 
 from guardrail import RunStopped
 from guardrail_haystack import guarded
@@ -55,6 +56,28 @@ def test_tools_that_are_given_to_a_run_are_guarded(tmp_path: Path) -> None:
         played = theatre.play([CANCEL], [NOTE], [LOOK], "Done.")
         assert isinstance(played.error, RunStopped), played.error
         assert played.outcomes == [("cancel_order", "rejected"), ("note_order", "refused")]
+
+
+def test_a_mistake_within_a_decorated_tool_is_no_misfit(tmp_path: Path) -> None:
+    def with_session(tool: Any) -> Any:
+        @functools.wraps(tool)
+        def called(order_id: int) -> object:
+            return tool("s", order_id)
+
+        return called
+
+    @with_session
+    def ship_order(session: str, order_id: int) -> object:
+        return "order " + order_id  # type: ignore[operator]
+
+    schema = {"type": "object", "properties": {"order_id": {"type": "integer"}}, "required": ["order_id"]}
+    tool = Tool(name="ship_order", description="Ship it.", parameters=schema, function=ship_order)
+    with Theatre(Haystack(), "sync", tmp_path) as theatre:
+        guard = theatre.guard(theatre.tools())
+        model = Scripted(Script([asked("ship_order", order_id=17)], "Shipped."))
+        with guard.run() as run:
+            guarded(Agent(chat_generator=model, tools=[tool]), guard).run(messages=TASK)
+            assert run.open_holds == 1
 
 
 def test_a_tool_that_is_called_past_the_guard_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,6 +149,15 @@ async def test_two_runs_share_a_session_and_a_stop_ends_only_one(tmp_path: Path)
             assert not (await session.call_tool("look", {"order_id": 1})).content[0].text.startswith("This run")
 
 
+async def test_a_session_that_lives_on_is_guarded_anew_for_each_run(tmp_path: Path) -> None:
+    policy = guard(tmp_path, tools={"look": {"effect": "read"}})
+    async with _connected(shop(look=(look, {}))) as session:
+        for _ in range(2):
+            async with policy.run() as run:
+                await guarded(session, run).call_tool("look", {"order_id": 1})
+            assert run.calls == 1
+
+
 async def test_a_session_that_is_guarded_twice_makes_a_call_once(tmp_path: Path) -> None:
     policy = guard(tmp_path, tools={"look": {"effect": "write", "once_per": ["order_id"]}})
     async with _connected(shop(look=(look, {}))) as session:

@@ -184,6 +184,29 @@ async def test_agents_that_are_handed_over_to_are_guarded_also_in_a_circle(
     assert shop.begun == ["cancel_order"]
 
 
+@pytest.mark.parametrize("way", ["cloned with it", "added to it"])
+async def test_an_agent_that_is_added_afterwards_is_guarded(guard: Guard, shop: Shop, way: str) -> None:
+    model = Scripted(Script([asked("transfer_to_agent")], [CANCEL], [NOTE], "Done."))
+    worker = agent(model=model, tools=shop.tools)
+    desk = guarded(guard, agent(name="desk", model=model))
+    if way == "added to it":
+        desk.handoffs.append(worker)
+    else:
+        desk = desk.clone(handoffs=[worker])
+    with pytest.raises(RunStopped):
+        async with guard.run():
+            await Runner.run(desk, "Do it.", run_config=config())
+    assert shop.begun == ["cancel_order"]
+
+
+async def test_a_server_that_repeats_calls_by_itself_is_refused(guard: Guard, tmp_path: Path) -> None:
+    file = tmp_path / "server.py"
+    file.write_text(SERVER)
+    async with MCPServerStdio({"command": sys.executable, "args": [str(file)]}, max_retry_attempts=2) as server:
+        with pytest.raises(GuardrailError, match="repeats calls by itself"):
+            guarded(guard, agent(mcp_servers=[server]))
+
+
 async def test_a_copy_of_a_guarded_agent_is_guarded(guard: Guard, shop: Shop) -> None:
     made = guarded(guard, agent([CANCEL], [NOTE], "Done.")).clone(tools=shop.tools)
     with pytest.raises(RunStopped):

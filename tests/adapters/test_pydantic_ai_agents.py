@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Coroutine
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastmcp import FastMCP
-from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, FunctionToolset, ModelRetry, RunContext
+from pydantic_ai import (
+    Agent,
+    DeferredToolRequests,
+    DeferredToolResults,
+    FunctionToolset,
+    ModelRetry,
+    RunContext,
+    ToolReturn,
+)
 from pydantic_ai.exceptions import ApprovalRequired
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import AgentStreamEvent
@@ -137,6 +145,34 @@ async def test_a_call_that_waits_for_an_approval_is_not_made_before_it_has_it(gu
     assert second.output == "Paid."
     assert outcomes(guard, run) == [("pay", "error", False), ("pay", "ok", True)]
     assert run.open_holds == 0
+
+
+async def test_what_a_tool_returns_beside_its_content_does_not_hide_an_error(guard: Guard) -> None:
+    def fail() -> ToolReturn[dict[str, str]]:
+        return ToolReturn(return_value={"error": "it is away"}, content="See above.", metadata={"took": 3})
+
+    agent = Agent(scripted(Script([FAIL], "Done.")), tools=[fail], capabilities=[GuardrailCapability(guard)])
+    async with guard.run() as run:
+        await agent.run("Do it.")
+        assert run.open_holds == 1
+
+
+async def test_arguments_that_can_be_read_once_or_not_be_written_are_the_tools(guard: Guard) -> None:
+    seen: list[object] = []
+
+    def note(numbers: Iterable[int], picture: bytes) -> str:
+        seen.append([*numbers])
+        seen.append(picture)
+        return "noted"
+
+    asked_for = asked("note", numbers=[1, 2, 3], picture="/w==")
+    agent = Agent(scripted(Script([asked_for], "Done.")), tools=[note], capabilities=[GuardrailCapability(guard)])
+    bare = Agent(scripted(Script([asked_for], "Done.")), tools=[note])
+    await bare.run("Do it.")
+    async with guard.run() as run:
+        await agent.run("Do it.")
+    assert outcomes(guard, run) == [("note", "ok", True)]
+    assert seen[:2] == seen[2:]
 
 
 async def test_a_toolset_that_is_guarded_makes_a_call_once_in_an_agent_that_is_guarded_too(guard: Guard) -> None:

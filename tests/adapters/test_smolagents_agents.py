@@ -48,6 +48,16 @@ def test_code_that_catches_everything_does_not_go_on_after_a_stop(tmp_path: Path
         assert (played.requests, played.begun) == (2, ["cancel_order"])
 
 
+def test_code_does_not_reach_the_tool_inside_the_guard(tmp_path: Path) -> None:
+    reach = "note_order.bare(17, 'x')"
+    with Theatre(Careless(), "sync", tmp_path) as theatre:
+        played = theatre.play(
+            "cancel_order(17)", f"try:\n    note_order(17, 'x')\nfinally:\n    {reach}", "final_answer('x')"
+        )
+        assert isinstance(played.error, RunStopped), played.error
+        assert played.begun == ["cancel_order"]
+
+
 def test_code_that_names_no_arguments_is_recorded_with_their_names(tmp_path: Path) -> None:
     with Theatre(Careless(), "sync", tmp_path) as theatre:
         played = theatre.play("refund_order(17, amount='-1')", "final_answer('Done.')", task="refund_order")

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import httpx
 import pydantic
@@ -65,6 +65,16 @@ class Refund:
     lines: list[Any] = field(default_factory=lambda: [1])
 
 
+@dataclass
+class ToolReturn:
+    """What a framework lets a tool return beside its answer; of all of its instances it has something, too."""
+
+    return_value: object
+    content: str | None = None
+    kind: str = "tool-return"
+    field_of_content: ClassVar[str] = "return_value"
+
+
 class Answer(NamedTuple):
     ok: object
     error: object
@@ -106,6 +116,11 @@ OBJECTS: list[tuple[Any, str]] = [
     ({"messages": [ToolMessage(content="Error: x")]}, "error"),
     (SimpleNamespace(update={"messages": [ToolMessage(content="Error: x")]}, goto=()), "error"),
     (SimpleNamespace(return_value={"error": "x"}, content=None, metadata=None, kind="tool-return"), "error"),
+    (ToolReturn({"error": "x"}), "error"),
+    (ToolReturn({"id": 1}), "ok"),
+    ([SimpleNamespace(update={"messages": [ToolMessage(content="x", status="error")]}, goto=())] * 2, "error"),
+    ([SimpleNamespace(update={"messages": [ToolMessage(content='{"error": "x"}')]}, goto=())] * 2, "error"),
+    ([SimpleNamespace(update={"messages": [ToolMessage(content="done")]}, goto=())] * 2, "ok"),
     (Order(id=1), "ok"),
     (Order(id=1, error="wrong version"), "error"),
     (Order.model_validate({"id": 1, "success": False}), "error"),

@@ -267,3 +267,33 @@ def test_a_row_that_points_nowhere_was_given_the_wrong_identifier() -> None:
     error = named("ForeignKeyViolation", "IntegrityError", "DatabaseError", words=DANGLING)
     assert came_to(error, "write").not_found
     assert not came_to(named("UniqueViolation", "IntegrityError", "DatabaseError"), "write").not_found
+
+
+def refund(order_id: int) -> None:
+    """A tool; whoever calls it calls `notify`, too."""
+    notify()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+def notify(order_id: int) -> None: ...
+
+
+def raised_in(error: BaseException, tool: str) -> Outcome:
+    return judge(Raised(error), "write", RULES, tool).outcome
+
+
+def test_a_call_that_does_not_fit_the_tool_was_not_made_and_one_within_the_tool_is_in_doubt() -> None:
+    does_not_fit = raised_by(lambda: refund())  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    assert raised_in(does_not_fit, "refund") == "error"
+    assert raised_in(raised_by(lambda: refund(17)), "refund") == "in_doubt"
+
+
+@pytest.mark.parametrize("wrapper", ["ToolError", "ToolException"])
+def test_a_frameworks_word_for_a_failed_tool_is_in_doubt_where_it_stands_for_a_lost_call(wrapper: str) -> None:
+    for cause, outcome in (
+        (TimeoutError(), "in_doubt"),
+        (ConnectionResetError(), "in_doubt"),
+        (KeyError("id"), "error"),
+    ):
+        error = named(wrapper)
+        error.__cause__ = cause
+        assert raised_in(error, "refund") == outcome

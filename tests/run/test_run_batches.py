@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Mapping
 from contextvars import Context, copy_context
 from decimal import Decimal
@@ -121,6 +122,57 @@ def test_a_call_that_is_refused_is_told_as_failed(guards: Guards, shop: Shop, to
     assert "was not carried out" in content
     assert failed
     assert shop.calls == []
+
+
+def test_a_mistake_within_a_decorated_tool_is_no_misfit(guards: Guards, told: Told) -> None:
+    """What the decorator adds, the model does not give; so the signature never fits, and says nothing."""
+
+    def with_session(tool: Callable[..., object]) -> Callable[..., object]:
+        @functools.wraps(tool)
+        def called(**args: object) -> object:
+            return tool(session="s", **args)
+
+        return called
+
+    written: list[int] = []
+
+    @with_session
+    def note_order(session: str, order_id: int) -> object:
+        written.append(order_id)
+        return "order " + order_id  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
+
+    guard = guards(tools={"note_order": {"effect": "write", "once_per": ["order_id"]}})
+    with guard.run() as run:
+        batches = Batches(guard, {"note_order": note_order}, as_text)
+        batches.make([Asked("c1", "note_order", {})], told)
+        assert run.open_holds == 0
+        for _ in range(2):
+            batches.make([Asked("c2", "note_order", {"order_id": 17})], told)
+        assert run.open_holds == 1
+    assert written == [17]
+    assert "may have succeeded" in told.results[-1][1]
+
+
+def test_a_result_that_is_no_json_and_an_error_without_words_are_told(guards: Guards, told: Told) -> None:
+    circle: dict[str, object] = {}
+    circle["me"] = circle
+
+    class Wordless(ValueError):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    def fail() -> object:
+        raise Wordless
+
+    guard = guards(tools={"*": {"effect": "read"}})
+    tools: dict[str, Callable[..., object]] = {"circle": lambda: circle, "pairs": lambda: {(1, 2): 3}, "fail": fail}
+    with guard.run():
+        Batches(guard, tools, as_text).make([Asked(name, name, {}) for name in tools], told)
+    assert told.results == [
+        ("circle", "{'me': {...}}", False),
+        ("pairs", "{(1, 2): 3}", False),
+        ("fail", "Error: a Wordless without words", True),
+    ]
 
 
 def test_a_default_of_the_tools_decides_what_a_call_does(guards: Guards, told: Told) -> None:
