@@ -11,7 +11,7 @@ import pytest
 
 CHECKOUT = Path(__file__).parents[1]
 FLOORS: tuple[frozenset[str], ...] = (
-    frozenset({"calls", "errors", "attributes", "pictures", "digests", "pointers", "threads", "continuations"}),
+    frozenset({"calls", "errors", "attributes", "meta", "pictures", "digests", "pointers", "threads", "continuations"}),
     frozenset({"query"}),
     frozenset({"declare", "stores", "ledger", "telemetry"}),
     frozenset({"judge", "decide", "state"}),

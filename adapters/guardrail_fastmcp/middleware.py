@@ -14,7 +14,7 @@ from guardrail import Guard, Run
 from guardrail.calls import Halted, Refused, ToolCall, Unmade
 from guardrail.errors import FINAL, RunHalted, RunNotOpen
 from guardrail.judge.unmade import says_unmade
-from guardrail.proxy.words import RUN_ID
+from guardrail.meta import RUN_ID
 from guardrail.run.adapter import Adapter
 from guardrail_mcp.calls import Meta, Tools, is_unmade
 

@@ -11,7 +11,7 @@ from mcp.types import CallToolResult, TextContent
 from guardrail.call.hints import hints_of
 from guardrail.calls import Hints, Refused, ToolCall, Unmade
 from guardrail.judge.unmade import says_unmade
-from guardrail.proxy.words import CALL_ID
+from guardrail.meta import CALL_ID
 from guardrail.run.adapter import Adapter, Runs
 
 Meta: TypeAlias = Mapping[str, Any] | None

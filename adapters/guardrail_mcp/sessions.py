@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar, cast
 
-from guardrail.proxy.words import CALL_ID
+from guardrail.meta import CALL_ID
 from guardrail.run.adapter import Runs
 from guardrail_mcp.calls import Calls, Meta
 

@@ -15,6 +15,7 @@ from guardrail.call.hints import hints_of
 from guardrail.calls import Answer, Halted, Hints, Raised, Refused, Returned, ToolCall, Unmade
 from guardrail.errors import FINAL, GuardrailError
 from guardrail.judge.unmade import says_unmade
+from guardrail.meta import REFUSED, RUN_ID, STOPPED, VERDICT
 from guardrail.proxy import traces
 from guardrail.proxy.exchange import Exchange, Send, ServerLost, Unanswered, awaited, going_on
 from guardrail.proxy.messages import (
@@ -28,7 +29,7 @@ from guardrail.proxy.messages import (
     write,
 )
 from guardrail.proxy.runs import OpenRun, RunOver, Runs
-from guardrail.proxy.words import REFUSED, RUN_ID, STOPPED, VERDICT, Words, passed_on
+from guardrail.proxy.words import Words, passed_on
 from guardrail.telemetry.logs import get_logger
 
 _MOST_WITHHELD: Final = 1_000

@@ -6,18 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
+from guardrail.meta import CALL_ID, END, INPUTS, PREFIX, RUN_ID, TASK
 from guardrail.proxy.messages import INVALID_PARAMS, Malformed, Message, write
 from guardrail.proxy.traces import FIELDS
-
-PREFIX: Final = "guardrail/"
-RUN_ID: Final = "guardrail/run_id"
-TASK: Final = "guardrail/task"
-INPUTS: Final = "guardrail/inputs"
-END: Final = "guardrail/end"
-CALL_ID: Final = "guardrail/call_id"
-STOPPED: Final = "guardrail/stopped"
-REFUSED: Final = "guardrail/refused"
-VERDICT: Final = "guardrail/verdict"
 
 _KNOWN: Final = (RUN_ID, TASK, INPUTS, END, CALL_ID)
 _LONGEST: Final = 200
